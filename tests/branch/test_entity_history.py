@@ -6,10 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from lance import LanceDataset
 
 import omnigraph as og
 from omnigraph.branch.entity_history import REMOVED, Blame
 from omnigraph.errors import BadRequestError, EntityNotFound
+from omnigraph.storage import row_addresses, row_search
 from omnigraph.storage.counters import counting
 from tests.branch.people import change, merged, new_people
 
@@ -59,6 +61,37 @@ def test_a_history_costs_what_happened_to_the_entity(tmp_path: Path) -> None:
         assert [each.op for each in graph.history("N", "k9")] == ["delete", "insert"]
     # The ids of each data file are read once, however many versions show it.
     assert counters.rows_scanned <= 50 + 30
+
+
+@pytest.mark.slow
+def test_a_history_costs_the_same_whatever_the_size_of_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No id of the table is read but those that were asked for, and no row ids are expanded."""
+    monkeypatch.setattr(row_search, "ROWS_PER_LOOKUP", 100)
+    monkeypatch.setattr(row_addresses, "LOOKUP_TABLE_ROWS_MIN", 0)
+    monkeypatch.delattr(LanceDataset, "_take_rows")
+    costs = []
+    for size in (1_000, 10_000):
+        graph = og.init(
+            tmp_path / str(size), schema="node N { k: String @key n: I32? }", durability="process"
+        )
+        rows = [{"type": "N", "data": {"k": f"k{n}", "n": n}} for n in range(size)]
+        graph.load(rows, mode="append")
+        graph.optimize()
+        for text in ('insert N { k: "new", n: 1 }', 'update N set { n: 0 } where k = "k7"'):
+            graph.mutate(f"query q() {{ {text} }}")
+        graph.mutate('query q() { delete N where k = "k8" }')
+        with counting() as counters:
+            told = [[each.op for each in graph.history("N", key)] for key in ("new", "k7", "k8")]
+            blamed = [graph.blame("N", key)["n"].value for key in ("new", "k7", "k9")]
+
+        assert told == [["insert"], ["update", "insert"], ["delete", "insert"]]
+        assert blamed == [1, 0, 9]
+        costs.append(counters)
+
+    assert costs[0] == costs[1]
+    assert costs[0].rows_scanned < 50
 
 
 def test_commits_that_were_published_together_are_told_apart(tmp_path: Path) -> None:

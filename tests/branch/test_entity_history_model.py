@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, event, example, given, settings
 
 import omnigraph as og
 from omnigraph.errors import EntityNotFound, OmnigraphError
+from omnigraph.storage import row_addresses, row_search
 from tests.branch.people import State, change, new_people, state_of
 from tests.depth import IS_TORTURE
 
@@ -297,11 +298,22 @@ def plain(image: Any) -> Any:
     return None if image is None else canonical({"": {"": dict(image)}})[""][""]
 
 
+@pytest.fixture(params=["large", "small"] if IS_TORTURE else ["large"])
+def tables(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Rows of large tables are looked up in other ways than those of small ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "large":
+            patch.setattr(row_search, "ROWS_PER_LOOKUP", 0)
+            patch.setattr(row_addresses, "LOOKUP_TABLE_ROWS_MIN", 0)
+        yield
+
+
+@pytest.mark.usefixtures("tables")
 @settings(
     max_examples=40,
     deadline=None,
     phases=[Phase.explicit, *((Phase.reuse, Phase.generate) if IS_TORTURE else ())],
-    suppress_health_check=[HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @example(ALL_AT_ONCE)
 @given(steps)

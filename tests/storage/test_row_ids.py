@@ -14,7 +14,7 @@ from omnigraph.storage import row_addresses, row_ids
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.predicates import IsIn
 from omnigraph.storage.reads import Reads
-from omnigraph.storage.row_ids import UnknownSequence, physical_row_ids
+from omnigraph.storage.row_ids import UnknownSequence, locate_row_ids, physical_row_ids
 from tests.storage.conftest import People, people
 
 ROWS = 600
@@ -79,14 +79,14 @@ def _take(head: TableHandle, ids: np.ndarray) -> list[dict[str, Any]]:
 def test_every_form_of_a_sequence_is_met(table: People, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranges, ranges with holes, with many holes, and lists in order: each is read right."""
     met: set[int] = set()
-    original = row_ids._segment
+    original = row_ids._locate
 
-    def segment(message: bytes | int) -> np.ndarray:
+    def locate(message: bytes | int, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
         assert isinstance(message, bytes)
         met.add(next(row_ids._fields(message))[0])
-        return original(message)
+        return original(message, wanted)
 
-    monkeypatch.setattr(row_ids, "_segment", segment)
+    monkeypatch.setattr(row_ids, "_locate", locate)
     storage = table.storage
     table.append(0, 4_000)
     row_addresses.to_addresses(table.head(), scan_addresses(table.head())[0])
@@ -116,6 +116,12 @@ def test_every_form_of_a_sequence_is_met(table: People, monkeypatch: pytest.Monk
 def test_a_sequence_is_read(message: bytes, expected: list[int]) -> None:
     assert physical_row_ids(_Metadata(message, len(expected))).tolist() == expected
 
+    wanted = np.unique(np.array([0, 6, *expected, 99], dtype=np.uint64))
+    which, positions = locate_row_ids(message, len(expected), wanted)
+    found = dict(zip(wanted[which].tolist(), positions.tolist(), strict=True))
+    assert found == {each: at for at, each in enumerate(expected)}
+    assert len(locate_row_ids(message, len(expected), wanted[:0])[0]) == 0
+
 
 @pytest.mark.parametrize(
     "message",
@@ -131,6 +137,8 @@ def test_a_sequence_is_read(message: bytes, expected: list[int]) -> None:
 def test_a_sequence_in_another_form_is_not_guessed(message: bytes) -> None:
     with pytest.raises(UnknownSequence):
         physical_row_ids(_Metadata(message, 3))
+    with pytest.raises(UnknownSequence):
+        locate_row_ids(message, 3, np.arange(9, dtype=np.uint64))
 
 
 def test_without_a_sequence_the_row_ids_are_scanned(
@@ -139,10 +147,10 @@ def test_without_a_sequence_the_row_ids_are_scanned(
     table.append(0, 20)
     ids, addresses = scan_addresses(table.head())
 
-    def unknown(_: object) -> np.ndarray:
+    def unknown(*_: object) -> np.ndarray:
         raise UnknownSequence
 
-    monkeypatch.setattr(row_addresses, "physical_row_ids", unknown)
+    monkeypatch.setattr(row_addresses, "locate_row_ids", unknown)
 
     assert row_addresses.to_addresses(table.head(), ids[::-1]).tolist() == addresses[::-1].tolist()
 

@@ -15,8 +15,6 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
-import numpy as np
-
 from omnigraph.branch.changes import ChangeOp, EntityChange
 from omnigraph.branch.descent import open_entry
 from omnigraph.branch.diff import StateOf
@@ -25,11 +23,14 @@ from omnigraph.branch.line_segments import HistoryRemoved, LineSegments, Segment
 from omnigraph.catalog import EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import NotFoundError
+from omnigraph.lru import Lru
 from omnigraph.manifest import Coordinator, GraphCommit, TableEntry
 from omnigraph.manifest.schema_view import find_renamed_columns
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.row_search import RowSearch, RowStamp
 from omnigraph.storage.tables import TableStorage
+
+_NEWEST_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class EntityLine:
         self._tables = tables
         self._segments = LineSegments(coordinator, state_of, type_id)
         self._rows = RowSearch(tables.reads, entity_id)
+        self._newest: Lru[str, tuple[Segment, EntityRow | None]] = Lru(_NEWEST_MAX)
 
     def read(self, commit: GraphCommit) -> EntityRow | None:
         """The entity as a commit left it.
@@ -111,7 +113,7 @@ class EntityLine:
         Raises:
             NotFoundError: That state is not stored any more.
         """
-        return self._find_newest(self._segments.read(commit))
+        return self._read_newest(commit)[1]
 
     def walk(self, start: GraphCommit) -> Iterator[Step]:
         """Every commit of the line of `start`, and this one, that changed the entity.
@@ -119,8 +121,7 @@ class EntityLine:
         Raises:
             HistoryRemoved: An older state is needed that a cleanup has removed.
         """
-        segment = self._segments.read(start)
-        row = self._find_newest(segment)
+        segment, row = self._read_newest(start)
         while True:
             row = yield from self._walk_segment(segment, row)
             floor = segment.floor
@@ -162,6 +163,15 @@ class EntityLine:
 
     # Rows
 
+    def _read_newest(self, commit: GraphCommit) -> tuple[Segment, EntityRow | None]:
+        """The segment below a commit and the entity at its top; often a walk follows a read."""
+        found = self._newest.get(commit.commit_id)
+        if found is None:
+            segment = self._segments.read(commit)
+            found = segment, self._find_newest(segment)
+            self._newest.put(commit.commit_id, found)
+        return found
+
     def _find_newest(self, segment: Segment) -> EntityRow | None:
         """The entity at the top of a segment."""
         if segment.entity is None:
@@ -191,9 +201,7 @@ class EntityLine:
     ) -> EntityRow | None:
         if stamp is None:
             return None
-        row_ids = np.array([stamp.row_id], np.uint64)
-        [batch] = self._tables.reads.take_stream(handle, row_ids)
-        [image] = images(batch)
+        [image] = images(self._tables.reads.take_one(handle, stamp.row_id, stamp.address))
         return EntityRow(entity, entry.table_path, stamp, image, _by_identity(entity, image))
 
 

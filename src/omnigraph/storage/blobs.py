@@ -145,8 +145,15 @@ def open_blob(dataset: LanceDataset, column: str, row_id: int, stamp: str) -> St
     return None if file is None else StoredBlob(file, stamp)
 
 
-def read_blobs(dataset: LanceDataset, column: str, row_ids: list[int]) -> list[bytes | None]:
+def read_blobs(
+    dataset: LanceDataset, column: str, row_ids: list[int], addresses: list[int] | None
+) -> list[bytes | None]:
     """Return the bytes of a Blob column for each row id, in that order."""
     if not row_ids:
         return []
-    return [data for _, data in dataset.read_blobs(column, ids=row_ids, preserve_order=True)]
+    found = (
+        dataset.read_blobs(column, ids=row_ids, preserve_order=True)
+        if addresses is None
+        else dataset.read_blobs(column, addresses=addresses, preserve_order=True)
+    )
+    return [data for _, data in found]

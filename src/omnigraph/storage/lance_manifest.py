@@ -1,12 +1,12 @@
 """Lance manifests as bytes: the few fields that pylance does not show, or cannot change.
 
 A version of a dataset is one protobuf message. Only top-level fields, the fields of the schema,
-the ids of fragments and the base paths are read here; everything else is passed through byte by
-byte. `LanceDataset` takes changed bytes as `serialized_manifest`: the files stay as they are, only
-this handle differs.
+the ids and row ids of fragments and the base paths are read here; everything else is passed through
+byte by byte. `LanceDataset` takes changed bytes as `serialized_manifest`: the files stay as they
+are, only this handle differs.
 
     field  1  the schema: one message per column      2 name, 3 id, 4 parent id
-    field  2  the fragments in scan order             1 id
+    field  2  the fragments in scan order             1 id, 4 rows in its files, 5 their row ids
     field 11  the greatest fragment id ever used
     field 12  the transaction file, `<read version>-<uuid>.txn`
     field 18  base paths: where files of a fork's origin lie      1 id, 2 branch, 4 path (absolute)
@@ -20,13 +20,14 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from omnigraph.dataclass import dataclass
 from omnigraph.storage.protobuf import Value, read_fields, rewrite
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
 _FIELD, _FRAGMENT, _MAX_FRAGMENT_ID, _TRANSACTION_FILE, _BASE_PATH = 1, 2, 11, 12, 18
-_FRAGMENT_ID = 1
+_FRAGMENT_ID, _FRAGMENT_ROWS, _FRAGMENT_ROW_IDS = 1, 4, 5
 _FIELD_NAME, _FIELD_ID, _FIELD_PARENT = 2, 3, 4
 _BASE_PATH_NAME, _BASE_PATH_PATH = 2, 4
 _FOOTER_BYTES = 16
@@ -52,6 +53,29 @@ def fragment_id_in(message: bytes) -> int:
     value = dict(_fields(message)).get(_FRAGMENT_ID, 0)
     assert isinstance(value, int)
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRows:
+    """How many rows the files of a fragment have, and the sequence of their row ids; see `row_ids`.
+
+    The sequence is empty where Lance keeps it in a file of its own.
+    """
+
+    fragment_id: int
+    rows: int
+    row_ids: bytes
+
+
+def recorded_rows(message: bytes) -> RecordedRows:
+    """What a message of a manifest says of the rows of a fragment."""
+    facts = dict(_fields(message))
+    fragment_id, rows = facts.get(_FRAGMENT_ID, 0), facts.get(_FRAGMENT_ROWS, 0)
+    row_ids = facts.get(_FRAGMENT_ROW_IDS, b"")
+    assert isinstance(fragment_id, int)
+    assert isinstance(rows, int)
+    assert isinstance(row_ids, bytes)
+    return RecordedRows(fragment_id, rows, row_ids)
 
 
 def max_fragment_id(dataset: LanceDataset) -> int:

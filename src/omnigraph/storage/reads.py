@@ -19,7 +19,7 @@ from omnigraph.storage.blobs import StoredBlob, blob_columns, open_blob, read_bl
 from omnigraph.storage.counters import record
 from omnigraph.storage.filters import is_pushable, to_lance
 from omnigraph.storage.fragments import FragmentFacts, read_deletion_file
-from omnigraph.storage.handles import BESIDE, Fragment, TableHandle
+from omnigraph.storage.handles import BESIDE, BY_PLACE, Fragment, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.masks import keep, to_mask
 from omnigraph.storage.pending import Pending, hide_pending, to_pending_table
@@ -36,6 +36,7 @@ from omnigraph.storage.row_addresses import (
     LOOKUP_ROWS_MAX,
     LOOKUP_TABLE_ROWS_MIN,
     AddressCache,
+    look_up,
     scan_for,
     take_at,
     take_by_id,
@@ -256,7 +257,14 @@ class Reads:
         """Yield the rows with these row ids in that order, Blobs included, in bounded memory."""
         wanted = projection(handle.schema, columns, include_blobs=True)
         for start in range(0, len(row_ids), batch_rows):
-            yield self._take_batch(handle, row_ids[start : start + batch_rows], wanted)
+            some = row_ids[start : start + batch_rows]
+            yield self._take_batch(handle, some, self.addresses.find(handle, some), wanted)
+
+    def take_one(self, handle: TableHandle, row_id: int, address: int) -> pa.RecordBatch:
+        """A row that is known to lie at an address, Blobs included."""
+        wanted = projection(handle.schema, None, include_blobs=True)
+        row_ids, addresses = (np.array([each], dtype=np.uint64) for each in (row_id, address))
+        return self._take_batch(handle, row_ids, addresses, wanted)
 
     def expect_takes(self, handle: TableHandle, row_ids: RowIds) -> None:
         """Find where very many rows lie at once, before they are taken a batch at a time."""
@@ -265,14 +273,18 @@ class Reads:
             self.addresses.put_rows(handle, scan_for(handle, row_ids))
 
     def _take_batch(
-        self, handle: TableHandle, row_ids: RowIds, wanted: list[str]
+        self,
+        handle: TableHandle,
+        row_ids: RowIds,
+        addresses: RowIds | None,
+        wanted: list[str],
     ) -> pa.RecordBatch:
         if handle.beside is not None:
             return self._take_both(handle, handle.beside, row_ids, wanted)
         blobs = set(blob_columns(handle.schema)).intersection(wanted) - handle.absent
         plain = [name for name in wanted if name not in blobs | handle.absent] or ["id"]
         with lance_errors("fetching rows", handle.location, handle.version):
-            addresses = self.addresses.find(handle, row_ids)
+            addresses = look_up(handle, row_ids) if addresses is None else addresses
             rows = take_at(handle, addresses, plain)
             if rows is None:
                 rows = take_by_id(handle, row_ids, plain, addresses)
@@ -283,9 +295,10 @@ class Reads:
             if name in handle.absent:
                 return pa.nulls(len(row_ids), schema.field(name).type)
             if name in blobs:
-                return pa.array(self.read_blobs(handle, name, row_ids.tolist()), pa.large_binary())
-            found = rows.column(name).combine_chunks()
-            return recast(found, schema.field(name).type)[0] if name in handle.recast else found
+                found = self.read_blobs(handle, name, row_ids.tolist(), addresses)
+                return pa.array(found, pa.large_binary())
+            taken = rows.column(name).combine_chunks()
+            return recast(taken, schema.field(name).type)[0] if name in handle.recast else taken
 
         columns = [column(name) for name in wanted]
         record(rows_taken=len(row_ids))
@@ -301,7 +314,11 @@ class Reads:
             (replace(handle, beside=None), row_ids[~is_beside]),
             (beside, row_ids[is_beside] - np.uint64(BESIDE)),
         ]
-        batches = [self._take_batch(*part, wanted) for part in parts if len(part[1])]
+        batches = [
+            self._take_batch(*part, self.addresses.find(*part), wanted)
+            for part in parts
+            if len(part[1])
+        ]
         if len(batches) == 1:
             return batches[0]
         rows = pa.Table.from_batches([each.cast(batches[0].schema) for each in batches])
@@ -325,13 +342,21 @@ class Reads:
         return found
 
     def read_blobs(
-        self, handle: TableHandle, column: str, row_ids: Sequence[int]
+        self,
+        handle: TableHandle,
+        column: str,
+        row_ids: Sequence[int],
+        addresses: RowIds | None = None,
     ) -> list[bytes | None]:
-        """Return the bytes of a Blob column for these rows, in the order given."""
+        """Return the bytes of a Blob column for these rows, in the order given.
+
+        Their `addresses`, where they are known, spare Lance a look at all row ids.
+        """
         if column in handle.absent:
             return [None] * len(row_ids)
         with lance_errors("reading blobs", handle.location, handle.version):
-            found = read_blobs(handle._dataset, column, list(row_ids))
+            places = None if addresses is None else addresses.tolist()
+            found = read_blobs(handle._dataset, column, list(row_ids), places)
         record(blobs_read=len(found))
         return found
 
@@ -343,6 +368,19 @@ class Reads:
         """The fragments of a version in scan order."""
         with lance_errors("reading a table", handle.location, handle.version):
             return self._facts.read(handle._dataset)
+
+    def list_indexed_fragments(self, handle: TableHandle, column: str) -> set[int]:
+        """The fragments of a version whose values of a column an index knows by their place."""
+        with lance_errors("reading indexes", handle.location, handle.version):
+            found = handle._dataset.describe_indices()
+            segments = [
+                segment
+                for each in found
+                if each.field_names[0] == column and each.index_type.lower() in BY_PLACE
+                for segment in each.segments
+            ]
+        covered = {each for segment in segments for each in segment.fragment_ids}
+        return covered & {each.fragment_id for each in self.fragments(handle)}
 
     def scan_fragments(
         self, handle: TableHandle, columns: Sequence[str], fragments: Sequence[Fragment]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.lru import Lru
@@ -16,8 +17,9 @@ from omnigraph.storage.counters import record
 from omnigraph.storage.filters import at_addresses
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.lance_manifest import fragment_messages, recorded_rows
 from omnigraph.storage.projection import ROW_ADDRESS, ROW_ID
-from omnigraph.storage.row_ids import RowIds, UnknownSequence, physical_row_ids
+from omnigraph.storage.row_ids import RowIds, UnknownSequence, locate_row_ids
 
 CACHED_VERSIONS_MAX = 8
 CACHED_ROWS_MAX = 262_144
@@ -79,37 +81,44 @@ def to_addresses(handle: TableHandle, row_ids: RowIds) -> RowIds:
 
     Of a row that moved, the address in the later fragment is found.
     """
-    order = np.argsort(row_ids)
-    wanted = row_ids[order]
+    wanted, back = np.unique(row_ids, return_inverse=True)
     found = np.full(len(wanted), _NOWHERE, dtype=np.uint64)
-    with lance_errors("reading a table", handle.location, handle.version):
-        parts = list(_fragment_rows(handle))
-    for ids, addresses in parts:
-        sorter = None if bool(np.all(ids[:-1] < ids[1:])) else np.argsort(ids)
-        at = np.minimum(np.searchsorted(ids, wanted, sorter=sorter), len(ids) - 1)
-        at = at if sorter is None else sorter[at]
-        is_here = ids[at] == wanted
-        found[is_here] = addresses[at[is_here]]
+    for which, addresses in locate_rows(handle, wanted):
+        found[which] = addresses
     assert not np.any(found == _NOWHERE), "a row id is not in this version"
-    back = np.empty_like(found)
-    back[order] = found
-    return back
+    return found[back]
 
 
-def _fragment_rows(handle: TableHandle) -> Iterator[tuple[RowIds, RowIds]]:
-    """Row ids and addresses of the rows of each fragment, in their order."""
-    for fragment in handle._dataset.get_fragments():
-        first = np.uint64(fragment.fragment_id << 32)
-        try:
-            ids = physical_row_ids(fragment.metadata)
-        except UnknownSequence:
-            rows = fragment.scanner(columns=[], with_row_id=True, with_row_address=True).to_table()
-            record(scans=1, rows_scanned=rows.num_rows)
-            if rows.num_rows:
-                yield to_numbers(rows[ROW_ID]), to_numbers(rows[ROW_ADDRESS])
-            continue
-        if len(ids):
-            yield ids, np.arange(len(ids), dtype=np.uint64) + first
+def locate_rows(
+    handle: TableHandle, wanted: RowIds
+) -> Iterator[tuple[npt.NDArray[np.int64], RowIds]]:
+    """Of each fragment, which of these row ids it records and at which addresses.
+
+    `wanted` are in order, each of them once. Rows that are deleted, or moved on, are among them.
+    """
+    with lance_errors("reading a table", handle.location, handle.version):
+        for recorded in map(recorded_rows, fragment_messages(handle._dataset)):
+            first = np.uint64(recorded.fragment_id << 32)
+            try:
+                which, positions = locate_row_ids(recorded.row_ids, recorded.rows, wanted)
+            except UnknownSequence:
+                yield _scan_fragment(handle, recorded.fragment_id, wanted)
+            else:
+                yield which, positions + first
+
+
+def _scan_fragment(
+    handle: TableHandle, fragment_id: int, wanted: RowIds
+) -> tuple[npt.NDArray[np.int64], RowIds]:
+    """The same of a fragment whose row ids are recorded in a form that is not known."""
+    fragment = handle._dataset.get_fragment(fragment_id)
+    assert fragment is not None
+    rows = fragment.scanner(columns=[], with_row_id=True, with_row_address=True).to_table()
+    record(scans=1, rows_scanned=rows.num_rows)
+    _, which, at = np.intersect1d(
+        wanted, to_numbers(rows[ROW_ID]), assume_unique=True, return_indices=True
+    )
+    return which, to_numbers(rows[ROW_ADDRESS])[at]
 
 
 def take_at(handle: TableHandle, addresses: RowIds | None, columns: list[str]) -> pa.Table | None:
@@ -134,12 +143,16 @@ def take_at(handle: TableHandle, addresses: RowIds | None, columns: list[str]) -
     return pa.concat_tables(parts).take(pa.array(back))
 
 
+def look_up(handle: TableHandle, row_ids: RowIds) -> RowIds | None:
+    """The addresses of a few rows of a large table; None of others, which Lance finds as fast."""
+    return to_addresses(handle, row_ids) if _are_few(handle, row_ids) else None
+
+
 def take_by_id(
-    handle: TableHandle, row_ids: RowIds, columns: list[str], known_at: RowIds | None = None
+    handle: TableHandle, row_ids: RowIds, columns: list[str], addresses: RowIds | None
 ) -> pa.Table:
     """The rows with these row ids, found as Lance does, or in a large table by their addresses."""
-    if handle.row_count >= LOOKUP_TABLE_ROWS_MIN and len(row_ids) <= LOOKUP_ROWS_MAX:
-        addresses = to_addresses(handle, row_ids) if known_at is None else known_at
+    if addresses is not None and _are_few(handle, row_ids):
         rows = handle._dataset.scanner(
             columns=columns,
             filter=at_addresses(addresses.tolist()),
@@ -150,6 +163,10 @@ def take_by_id(
         if len(known) == len(row_ids) and len(np.unique(row_ids)) == len(row_ids):
             return rows.take(pa.array(order[np.searchsorted(known[order], addresses)]))
     return handle._dataset._take_rows(row_ids.tolist(), columns=columns)
+
+
+def _are_few(handle: TableHandle, row_ids: RowIds) -> bool:
+    return handle.row_count >= LOOKUP_TABLE_ROWS_MIN and len(row_ids) <= LOOKUP_ROWS_MAX
 
 
 def to_numbers(column: pa.Array | pa.ChunkedArray) -> RowIds:

@@ -2,7 +2,8 @@
 
 Lance keeps them in its manifest, as ranges with few exceptions, in the `RowIdSequence` message of
 its format. To find a row by its id Lance expands all of them and takes deleted rows out, which for
-a million rows costs more than all else in a small change. Expanding them without that is cheap.
+a million rows costs more than all else in a small change. Where a row lies within a range is
+arithmetic, however long the range is.
 
 A position whose row is deleted keeps its row id here, and a row that moved has it at two positions:
 the one in the later fragment counts.
@@ -47,6 +48,50 @@ def physical_row_ids(metadata: Any, offsets: npt.NDArray[np.int64] | None = None
     if len(found) != metadata.physical_rows:
         raise UnknownSequence
     return found if offsets is None else found[offsets]
+
+
+def locate_row_ids(
+    recorded: Value, rows: int, wanted: RowIds
+) -> tuple[npt.NDArray[np.int64], RowIds]:
+    """Which of some row ids a fragment of so many rows records, and the position of each.
+
+    `recorded` is its sequence; `wanted` are in order, each of them once. Both answers go together.
+
+    Raises:
+        UnknownSequence: They are recorded in another form.
+    """
+    found, positions = [np.empty(0, dtype=np.int64)], [_NO_IDS]
+    first = 0
+    for number, segment in _fields(recorded):
+        if number == 1:
+            which, here, count = _locate(segment, wanted)
+            found.append(which)
+            positions.append(here + np.uint64(first))
+            first += count
+    if first != rows:
+        raise UnknownSequence
+    return np.concatenate(found), np.concatenate(positions)
+
+
+def _locate(message: Value, wanted: RowIds) -> tuple[npt.NDArray[np.int64], RowIds, int]:
+    """The same for one segment, and how many positions that has."""
+    ((kind, body),) = _fields(message)
+    if kind in (_RANGE, _HOLES):
+        members = dict(_fields(body))
+        start, end = _number(members.get(1, 0)), _number(members.get(2, 0))
+        low, high = np.searchsorted(wanted, np.array([start, end], dtype=np.uint64))
+        which, inside = np.arange(low, high), wanted[low:high]
+        holes = _decode_numbers(_bytes(members.get(3, b""))) if kind == _HOLES else _NO_IDS
+        earlier = np.searchsorted(holes, inside)
+        is_there = earlier == np.searchsorted(holes, inside, side="right")
+        positions = inside - np.uint64(start) - earlier.astype(np.uint64)
+        return which[is_there], positions[is_there], end - start - len(holes)
+    ids = _segment(message)
+    if len(wanted) == 0:
+        return np.empty(0, dtype=np.int64), _NO_IDS, len(ids)
+    which = np.minimum(np.searchsorted(wanted, ids), len(wanted) - 1)
+    at = np.flatnonzero(wanted[which] == ids)
+    return which[at], at.astype(np.uint64), len(ids)
 
 
 def _start_of_range(message: Value, length: int) -> int | None:
