@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import field
 from itertools import repeat
 from typing import TypeAlias
@@ -21,7 +20,6 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import BranchNotFound
 from omnigraph.manifest import Coordinator, GraphCommit, ManifestState
 from omnigraph.manifest.rows import row_to_commit
 
@@ -105,10 +103,8 @@ def read_dag(coordinator: Coordinator, states: Collection[ManifestState]) -> Com
 
     def more() -> Iterator[ManifestState]:
         known = {state.branch for state in states}
-        for branch in coordinator.branches():
-            if branch not in known:
-                with suppress(BranchNotFound):  # deleted since it was listed
-                    yield coordinator.fresh(branch)
+        others = [each for each in coordinator.branches() if each not in known]
+        yield from coordinator.fresh_each(others)
 
     return CommitDag(states, more)
 

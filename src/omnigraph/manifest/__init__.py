@@ -13,7 +13,7 @@ In: pins to publish, branches and commits to look up. Out: snapshots.
     branch_names.py      the names a branch may have
     revisions.py         the words for a state: main~3, tag:v1, main@{2026-11-01}
     pin_history.py       which commits published which version of a table
-    line_pins.py         what every commit of a line shows, from one read; line_reader.py asks it
+    line_states.py       a branch at every version, from one read; line_reader.py asks it
     retained_commits.py  states that outlived their branch
     tags.py              names for commits that stay
     state_text.py        states written down, for both

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.errors import (
     BranchExists,
@@ -31,6 +30,7 @@ from omnigraph.errors import (
     VersionNotFound,
 )
 from omnigraph.failpoints import Failpoint, hit
+from omnigraph.lru import Lru
 from omnigraph.manifest.branch_names import (
     PREPARED,
     SCHEMA_APPLY_LOCK,
@@ -54,16 +54,17 @@ from omnigraph.manifest.model import (
     TableEntry,
 )
 from omnigraph.manifest.retained_commits import RetainedCommits
-from omnigraph.manifest.rows import Row, commits_newest_first, row_to_commit, rows_to_state
+from omnigraph.manifest.rows import commits_newest_first, find_row, row_to_commit, rows_to_state
 from omnigraph.manifest.stamp import admit_branch_schemas, migrate
 from omnigraph.manifest.state_text import find_forks
 from omnigraph.storage.control import ControlTable
+from omnigraph.storage.handles import BranchInfo
 from omnigraph.storage.location import TableLocation, version_file
 from omnigraph.storage.predicates import Compare, CompareOp, IsIn
 from omnigraph.ulids import new_ulid
 
 if TYPE_CHECKING:
-    from omnigraph.manifest.line_pins import LinePins
+    from omnigraph.manifest.line_states import LineStates
     from omnigraph.manifest.pin_history import PinnedCommit
     from omnigraph.manifest.request_events import RequestEvents
     from omnigraph.manifest.tags import Tags
@@ -71,6 +72,8 @@ if TYPE_CHECKING:
 ULID_TEXT = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 FRAGMENTS_MAX = 32
 """Fragments of `__manifest` that are worth a compaction: each publish adds one."""
+LINES_MAX = 4
+"""Branches whose earlier versions are remembered: kilobytes for each thousand commits."""
 _VERSIONS_END = 2**63
 
 
@@ -88,6 +91,8 @@ class Coordinator:
         self.observer = observer or NoObserver()
         self.states = BranchStates(control)
         self._fragments: dict[str, int] = {}
+        self._lines: Lru[tuple[str, str | None], LineStates] = Lru(LINES_MAX)
+        self._asked: set[tuple[str, str | None]] = set()
         self._stamped_version: int | None = None
         self._lock = threading.Lock()
 
@@ -114,17 +119,40 @@ class Coordinator:
         return self.states.fresh(branch)
 
     def at_version(self, branch: str, version: int) -> ManifestState:
-        """The branch as it stood at a manifest version. Never cached: cleanup may remove it."""
+        """The branch as it stood at a manifest version, if that is still stored."""
         known = self.last_seen(branch)
         if known.version == version:
             return known
         if not 0 < version < _VERSIONS_END:
             raise VersionNotFound(version, branch)  # before anything tries to store it
+        derived = self._derive(known, version)
+        if derived is not None:
+            if not self._has_manifest(branch, version):
+                raise VersionNotFound(version, branch)
+            return derived
         try:
             found = self._control.read(lance_branch(branch), version)
         except TableVersionNotFound:
             raise VersionNotFound(version, branch) from None
         return rows_to_state(branch, version, found.rows, known.branch_id)
+
+    def _derive(self, known: ManifestState, version: int) -> ManifestState | None:
+        """A branch at a version, by a later manifest that was read before; None if none tells.
+
+        The second version that has to be read brings all those before the known one.
+        """
+        branch, branch_id = known.branch, known.branch_id
+        if self.states.read_branch_id(branch) != branch_id:
+            return None  # another branch has the name now
+        line = self._lines.get((branch, branch_id))
+        if line is None or version > line.newest.version:
+            if version > known.version or (branch, branch_id) not in self._asked:
+                self._asked.add((branch, branch_id))
+                return None
+            line = self.read_line_states(known)
+            self._lines.put((branch, branch_id), line)
+            self._asked.discard((branch, branch_id))
+        return line.at(version)
 
     def snapshot_of(self, commit: GraphCommit) -> Snapshot:
         """The graph as a commit left it, also when the branch it was made on is gone.
@@ -154,7 +182,7 @@ class Coordinator:
         with suppress(NotFoundError):
             state = self.at_version(commit.branch, commit.manifest_version)
             # A branch that was made again counts through the same versions: its commits differ.
-            row = _find_row(state.commit_rows, commit.commit_id)
+            row = find_row(state.commit_rows, commit.commit_id)
             made = None if row is None else row_to_commit(row)
             # One of another store counts by the manifests there.
             if made is not None and made.manifest_version == commit.manifest_version:
@@ -220,12 +248,11 @@ class Coordinator:
                 if found.manifest_version:
                     return found
                 received = found
-        for branch in self.branches():
-            with suppress(BranchNotFound):  # deleted since it was listed
-                found = find_commit(self.fresh(branch), commit_id)
-                if found is not None and found.manifest_version:
-                    return found
-                received = received or found
+        for state in self.fresh_each(self.branches()):
+            found = find_commit(state, commit_id)
+            if found is not None and found.manifest_version:
+                return found
+            received = received or found
         if received is not None:
             return received  # from another store, and on the line of no branch here
         kept = self._find_kept(commit_id) if ULID_TEXT.fullmatch(commit_id) else None
@@ -249,16 +276,28 @@ class Coordinator:
 
         return list_pinned_commits(self._control, state, entry)
 
-    def read_line_pins(self, state: ManifestState) -> LinePins:
-        """What every commit of a branch's line shows of the tables; costs one scan."""
-        from omnigraph.manifest.line_pins import read_line_pins
+    def read_line_states(self, state: ManifestState) -> LineStates:
+        """A branch at every manifest version up to this one; costs one scan."""
+        from omnigraph.manifest.line_states import read_line_states
 
-        return read_line_pins(self._control, state)
+        return read_line_states(self._control, state)
+
+    def fresh_each(self, branches: Iterable[str]) -> Iterator[ManifestState]:
+        """Branches as they are now, with few scans; those that are gone are left out."""
+        from omnigraph.manifest.line_reader import LineReader
+
+        reader = LineReader(self)
+        for branch in branches:
+            with suppress(BranchNotFound):  # deleted since it was listed
+                yield reader.fresh(branch)
 
     def has_manifest(self, commit: GraphCommit) -> bool:
         """Whether the manifest version that a commit made is still there."""
-        prefix = TableLocation(MANIFEST_TABLE, lance_branch(commit.branch)).physical_uri
-        return self.retained.texts.exists(f"{prefix}/{version_file(commit.manifest_version)}")
+        return self._has_manifest(commit.branch, commit.manifest_version)
+
+    def _has_manifest(self, branch: str, version: int) -> bool:
+        prefix = TableLocation(MANIFEST_TABLE, lance_branch(branch)).physical_uri
+        return self.retained.texts.exists(f"{prefix}/{version_file(version)}")
 
     # Publishing
 
@@ -369,6 +408,17 @@ class Coordinator:
     def branches(self) -> list[str]:
         """Every branch, `main` first, the others sorted."""
         return list_branches(self._control)
+
+    def find_branch(self, name: str) -> BranchInfo:
+        """Where a branch came from, and its id. Raises BranchNotFound; main came from nowhere."""
+        found = self._control.find_branch(name)
+        if found is None:
+            raise BranchNotFound(name, self.branches())
+        return found
+
+    def latest_version(self, branch: str) -> int:
+        """The manifest version of a branch now, freshly looked up."""
+        return self._control.latest_version(lance_branch(branch))
 
     def has_branch(self, name: str) -> bool:
         """Whether there is a branch of that name now."""
@@ -489,12 +539,7 @@ class Coordinator:
 def find_commit(state: ManifestState, commit_id: str) -> GraphCommit | None:
     """A commit that a branch knows: on its own line, or brought in by a merge."""
     for rows in (state.commit_rows, state.ancestor_rows):
-        row = _find_row(rows, commit_id)
+        row = find_row(rows, commit_id)
         if row is not None:
             return row_to_commit(row)
     return None
-
-
-def _find_row(rows: pa.Table, commit_id: str) -> Row | None:
-    position = pc.index(rows["object_id"], pa.scalar(commit_id)).as_py()
-    return rows.slice(position, 1).to_pylist()[0] if position >= 0 else None

@@ -1,18 +1,22 @@
-"""Line reader: what many commits show, with few reads of the manifests of their branches."""
+"""Line reader: many branches and commits, with few reads of the manifests that tell of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import NotFoundError
-from omnigraph.manifest.model import GraphCommit, TableEntry
+from omnigraph.errors import BranchNotFound, NotFoundError
+from omnigraph.manifest.branch_names import PREPARED
+from omnigraph.manifest.model import MAIN, GraphCommit, ManifestState, TableEntry, with_pins
+from omnigraph.manifest.rows import find_row, row_to_commit
 
 if TYPE_CHECKING:
     from omnigraph.manifest.coordinator import Coordinator
-    from omnigraph.manifest.line_pins import LinePins
+    from omnigraph.manifest.line_states import LineStates
+    from omnigraph.storage.handles import BranchInfo
 
 
 class Shown(Protocol):
@@ -32,19 +36,54 @@ class _Shown:
 
 
 class LineReader:
-    """Finds what commits show. The second commit of a line that has to be read brings all others.
+    """Reads branches and commits. The second one of a line that has to be read brings all others.
 
-    Says what `Coordinator.find_snapshot` says, of branches that do not change meanwhile.
+    For one operation.
     """
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
         self._found: dict[str, Shown | None] = {}
         self._asked: set[str] = set()
-        self._lines: dict[str, LinePins] = {}
+        self._lines: dict[str, LineStates] = {}
+
+    def fresh(self, branch: str) -> ManifestState:
+        """A branch as it is now. One without a publish of its own is not read: it shows what the
+        branch that it came from showed then.
+
+        Raises:
+            BranchNotFound: There is no such branch.
+        """
+        states = self._coordinator.states
+        if branch == MAIN or states.find(branch) is not None:
+            return self._coordinator.fresh(branch)
+        info = self._coordinator.find_branch(branch)
+        if self._coordinator.latest_version(branch) == info.parent_version:
+            origin = self._find_origin(info)
+            if origin is not None:
+                return states.remember(replace(origin, branch=branch, branch_id=info.identifier))
+        return self._coordinator.fresh(branch)
+
+    def _find_origin(self, info: BranchInfo) -> ManifestState | None:
+        """The state that a branch was made from; None when only the branch itself tells."""
+        parent = info.parent_branch or MAIN
+        if parent.startswith(PREPARED):
+            return None
+        with suppress(BranchNotFound):
+            state = self.fresh(parent)
+            # There may be another branch of that name by now.
+            if state.branch_id == (info.identifier.rpartition("/")[0] or None):
+                if state.version == info.parent_version:
+                    return state
+                line = self._line_of(state)
+                return None if line is None else line.at(info.parent_version)
+        return None
 
     def find(self, commit: GraphCommit) -> Shown | None:
-        """What a commit shows, None when that is gone."""
+        """What a commit shows, None when that is gone.
+
+        Says what `Coordinator.find_snapshot` says, of branches that do not change meanwhile.
+        """
         if commit.commit_id not in self._found:
             found = self._find_on_line(commit)
             self._found[commit.commit_id] = found or self._coordinator.find_snapshot(commit)
@@ -52,21 +91,25 @@ class LineReader:
 
     def _find_on_line(self, commit: GraphCommit) -> Shown | None:
         with suppress(NotFoundError):
-            line = self._line_of(commit)
-            found = None if line is None else line.find(commit)
-            if found is None or not self._coordinator.has_manifest(commit):
+            state = self._coordinator.last_seen(commit.branch)
+            if state.version == commit.manifest_version:
+                return None  # what is known already costs no read
+            line = self._line_of(state)
+            row = None if line is None else find_row(state.commit_rows, commit.commit_id)
+            if line is None or row is None or not self._coordinator.has_manifest(commit):
                 return None
+            made = row_to_commit(row)
+            entries = None if made.is_kept else line.entries_at(made.manifest_version)
+            if entries is None:
+                return None
+            entries = with_pins(entries, made)
             # A cleanup that keeps a later commit of the same publish keeps the manifest of all.
-            entries, pins = found
-            if all(self._coordinator.has_version(entries[key]) for key in pins):
-                return _Shown(commit.manifest_version, entries)
+            if all(self._coordinator.has_version(entries[key]) for key in made.pins):
+                return _Shown(made.manifest_version, entries)
         return None
 
-    def _line_of(self, commit: GraphCommit) -> LinePins | None:
-        state = self._coordinator.last_seen(commit.branch)
-        if state.version == commit.manifest_version:
-            return None  # what is known already costs no read
+    def _line_of(self, state: ManifestState) -> LineStates | None:
         if state.branch in self._asked and state.branch not in self._lines:
-            self._lines[state.branch] = self._coordinator.read_line_pins(state)
+            self._lines[state.branch] = self._coordinator.read_line_states(state)
         self._asked.add(state.branch)
         return self._lines.get(state.branch)

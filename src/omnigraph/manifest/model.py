@@ -221,16 +221,7 @@ class ManifestState:
 
     def snapshot_at(self, commit: GraphCommit) -> Snapshot:
         """The branch as a commit left it that the latest publish made: perhaps not its last."""
-        entries = dict(self.entries)
-        for key, (version, branch, rows, uuid) in commit.pins.items():
-            entries[key] = replace(
-                entries[key],
-                version=version,
-                table_branch=branch,
-                row_count=rows,
-                transaction_uuid=uuid,
-            )
-        return replace(self.snapshot(), entries=entries, head=commit)
+        return replace(self.snapshot(), entries=with_pins(self.entries, commit), head=commit)
 
     def has_rows_of(self, seen: ManifestState) -> bool:
         """Whether no write came since: a new layout or index is published without a commit."""
@@ -240,6 +231,20 @@ class ManifestState:
         """What an expectation is compared with: the pin, else the tombstone, else 0."""
         entry = self.entries.get(table_key)
         return entry.version if entry is not None else self.hidden.get(table_key, 0)
+
+
+def with_pins(entries: Mapping[str, TableEntry], commit: GraphCommit) -> dict[str, TableEntry]:
+    """What a commit shows of what its publish left: all but the last say themselves what."""
+    found = dict(entries)
+    for key, (version, branch, rows, uuid) in commit.pins.items():
+        found[key] = replace(
+            found[key],
+            version=version,
+            table_branch=branch,
+            row_count=rows,
+            transaction_uuid=uuid,
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ LINEAGE_KEY = "__graph__"
 Row = dict[str, Any]
 
 _BLOCK_ROWS = 16
-_STATE_TYPES = (
+STATE_TYPES = (
     *("table", "table_version", "table_tombstone"),
     *("graph_commit", "graph_ancestor", "schema", "embedding_models", "checks"),
 )
@@ -188,18 +188,12 @@ def rows_to_state(
     """
     # A fragment is a chunk, and each pass pays for every chunk.
     rows = rows.combine_chunks()
-    by_type = {kind: rows.filter(pc.equal(rows["object_type"], kind)) for kind in _STATE_TYPES}
+    by_type = {kind: rows.filter(pc.equal(rows["object_type"], kind)) for kind in STATE_TYPES}
     commit_rows = by_type["graph_commit"]
     if commit_rows.num_rows == 0:
         raise InvariantViolated(f"the manifest of branch '{branch}' names no graph commit")
-    newest = pc.equal(commit_rows["table_version"], pc.max(commit_rows["table_version"]))
-    # Commits of one publish are told apart by time: each is later than its parents.
-    head = max(
-        map(row_to_commit, commit_rows.filter(newest).to_pylist()), key=lambda each: each.order
-    )
     paths = {row["table_key"]: _require(row, "location") for row in by_type["table"].to_pylist()}
-    tombstones = by_type["table_tombstone"]
-    tombstones = tombstones.filter(pc.greater(tombstones["table_version"], 0))
+    tombstones = select_tombstones(by_type["table_tombstone"])
     own = select_registered(tombstones, paths)
     hidden = _find_greatest(own["table_key"], own["table_version"])
     versions = select_registered(by_type["table_version"], paths)
@@ -212,10 +206,10 @@ def rows_to_state(
         entries=entries,
         hidden=hidden,
         paths=paths,
-        hidden_paths=frozenset(_list_locations(tombstones)) - shown,
+        hidden_paths=frozenset(list_locations(tombstones)) - shown,
         commit_rows=commit_rows,
         ancestor_rows=by_type["graph_ancestor"],
-        head=head,
+        head=find_head(commit_rows),
         branch_id=branch_id,
         schema_hash=schema.get("schema_ir_hash"),
         schema_id=schema.get("schema_id"),
@@ -266,7 +260,13 @@ def select_registered(rows: pa.Table, paths: Mapping[str, str]) -> pa.Table:
     return rows.filter(pc.or_(is_default, pc.equal(rows["location"], expected).fill_null(False)))
 
 
-def _list_locations(rows: pa.Table) -> Iterator[str]:
+def select_tombstones(rows: pa.Table) -> pa.Table:
+    """The tombstones that were not taken back."""
+    return rows.filter(pc.greater(rows["table_version"], 0))
+
+
+def list_locations(rows: pa.Table) -> Iterator[str]:
+    """Where the tables lie that some rows are about."""
     for key, location in zip(
         rows["table_key"].to_pylist(), rows["location"].to_pylist(), strict=True
     ):
@@ -301,6 +301,20 @@ def _build_visible_entries(
         )
 
 
+def find_head(commit_rows: pa.Table) -> GraphCommit:
+    """The newest of the commits of a line."""
+    newest = pc.equal(commit_rows["table_version"], pc.max(commit_rows["table_version"]))
+    # Commits of one publish are told apart by time: each is later than its parents.
+    last = map(row_to_commit, commit_rows.filter(newest).to_pylist())
+    return max(last, key=lambda each: each.order)
+
+
+def find_row(rows: pa.Table, object_id: str) -> Row | None:
+    """The row of this id among some rows."""
+    position = pc.index(rows["object_id"], pa.scalar(object_id)).as_py()
+    return rows.slice(position, 1).to_pylist()[0] if position >= 0 else None
+
+
 def row_to_commit(row: Row) -> GraphCommit:
     """Read one `graph_commit` row."""
     metadata = json.loads(_require(row, "metadata"))
@@ -318,11 +332,14 @@ def row_to_commit(row: Row) -> GraphCommit:
     )
 
 
-def commits_newest_first(rows: pa.Table) -> Iterator[GraphCommit]:
-    """The commits of some rows, the head first; a row is parsed shortly before it is needed."""
+def commits_newest_first(rows: pa.Table, expected: int = _BLOCK_ROWS) -> Iterator[GraphCommit]:
+    """The commits of some rows, the head first; a row is parsed shortly before it is needed.
+
+    `expected` is how many the caller will probably take.
+    """
     versions = rows["table_version"].to_numpy()
     places = np.argsort(versions)[::-1]
-    start, size = 0, _BLOCK_ROWS
+    start, size = 0, min(expected, len(places))
     while start < len(places):
         # What one publish made is told apart by what is parsed, so it stays in one block.
         last = versions[places[min(start + size, len(places)) - 1]]

@@ -20,7 +20,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
 from itertools import islice, pairwise
@@ -91,9 +91,11 @@ class _Policy:
     def cutoff(self) -> float | None:
         return None if self.older_than is None else time.time() - self.older_than.total_seconds()
 
-    def select_retained(self, commits: Iterator[GraphCommit]) -> list[GraphCommit]:
-        """The commits, given newest first, that the policy keeps; the head always."""
-        kept = list(islice(commits, min(max(self.keep or 1, 1), sys.maxsize)))
+    def select_retained(self, state: ManifestState) -> list[GraphCommit]:
+        """The commits of a branch that the policy keeps, newest first; the head always."""
+        count = min(max(self.keep or 1, 1), sys.maxsize)
+        commits = commits_newest_first(state.commit_rows, count)
+        kept = list(islice(commits, count))
         if self.cutoff is not None:
             kept += [each for each in commits if each.created_at / 1e6 >= self.cutoff]
         return kept
@@ -162,9 +164,11 @@ def _clean(
     on_progress: OnProgress | None,
 ) -> CleanupReport:
     keep, older_than = policy.keep, policy.older_than
-    states = _branch_states(environment)
+    # Branches have most of their history in common: each line is read once.
+    reader = LineReader(environment.coordinator)
+    states = _branch_states(environment, reader)
     check_heads(environment, MAIN, states[MAIN].entries)
-    needed = _find_needed(environment, states, policy)
+    needed = _find_needed(environment, states, policy, reader.find)
     retained = _find_retained(environment.coordinator, needed, policy)
     tagged = _keep_tagged(environment.coordinator, needed)
     for state in retained.values():
@@ -208,13 +212,13 @@ def _make_policy(keep: int | None, older_than: timedelta | None) -> _Policy:
     return _Policy(keep, older_than)
 
 
-def _branch_states(environment: WriteEnvironment) -> dict[str, ManifestState]:
+def _branch_states(environment: WriteEnvironment, reader: LineReader) -> dict[str, ManifestState]:
     """The present state of every branch; one that cannot be read stops the whole cleanup."""
     states = {}
     for branch in environment.coordinator.branches():
         try:
             hit(Failpoint.CLEANUP_RESOLVE_BRANCH_SNAPSHOT)
-            states[branch] = environment.coordinator.fresh(branch)
+            states[branch] = reader.fresh(branch)
         except OmnigraphError as error:
             raise ConflictError(
                 f"branch '{branch}' cannot be read, so what it needs is unknown: "
@@ -224,17 +228,18 @@ def _branch_states(environment: WriteEnvironment) -> dict[str, ManifestState]:
 
 
 def _find_needed(
-    environment: WriteEnvironment, states: Mapping[str, ManifestState], policy: _Policy
+    environment: WriteEnvironment,
+    states: Mapping[str, ManifestState],
+    policy: _Policy,
+    read: Callable[[GraphCommit], Shown | None],
 ) -> _Needed:
     coordinator, needed = environment.coordinator, _Needed()
     heads: list[GraphCommit] = []
-    # Branches have most of their history in common: each line is read once.
-    read = LineReader(coordinator).find
     has_received = _has_received(environment, states)
     for branch, state in states.items():
         needed.from_here_on(state.snapshot())
         heads.append(state.head)
-        retained = policy.select_retained(commits_newest_first(state.commit_rows))
+        retained = policy.select_retained(state)
         if len(states) == 1 and retained == [state.head]:
             # Its rows are those that the branch shows now, in fewer files after a compaction, and
             # no branch can have come from the files that they were in before.

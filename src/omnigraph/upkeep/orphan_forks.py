@@ -64,7 +64,7 @@ def _reclaim(
     with environment.queues.acquire_many(queues):
         hit(Failpoint.CLEANUP_RECONCILE_FORK)
         coordinator = environment.coordinator
-        owned = set(_list_owned(map(coordinator.fresh, coordinator.branches()), path))
+        owned = set(_list_owned(coordinator.fresh_each(coordinator.branches()), path))
         orphans = [each for each in forks if each not in owned]
         uri = environment.tables.root.child(path)
         return orphans if is_dry_run else environment.tables.forks.delete_unused(uri, orphans)

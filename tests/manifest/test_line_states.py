@@ -1,8 +1,9 @@
-"""Line pins: one read of a manifest says of every commit what a read of its own manifest says."""
+"""Line states: one read of a manifest says of versions and commits what their own say."""
 
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -10,10 +11,11 @@ from unittest import mock
 import pytest
 
 import omnigraph as og
-from omnigraph.manifest import GraphCommit
+from omnigraph.errors import VersionNotFound
+from omnigraph.manifest import GraphCommit, ManifestState
 from omnigraph.manifest.coordinator import FRAGMENTS_MAX, Coordinator
-from omnigraph.manifest.line_pins import LinePins
 from omnigraph.manifest.line_reader import LineReader
+from omnigraph.manifest.line_states import LineStates
 from omnigraph.storage.counters import counting
 from omnigraph.testing.inside import inside
 from omnigraph.testing.together import run_together
@@ -46,6 +48,46 @@ def compare(graph: og.Graph) -> int:
     return len(commits) - reading.call_count
 
 
+def compare_versions(graph: og.Graph) -> int:
+    """Compare every stored version of every branch with itself; how many were told by others."""
+    coordinator, told = inside(graph).coordinator, 0
+    for branch in graph.branches():
+        newest = coordinator.fresh(branch)
+        line = coordinator.read_line_states(newest)
+        found = {each: line.at(each) for each in range(1, newest.version + 1)}
+        with mock.patch.object(LineStates, "at", return_value=None):
+            for version, state in found.items():
+                with suppress(VersionNotFound):
+                    expected = coordinator.at_version(branch, version)
+                    assert state is None or assert_same(state, expected)
+                    told += state is not None
+    return told
+
+
+def compare_branches(graph: og.Graph, path: Path) -> int:
+    """Compare what a new handle makes of each branch with a read of it; how many it read."""
+    with og.open(path, self_care=False) as other:
+        coordinator = inside(other).coordinator
+        with counting() as counters:
+            found = list(coordinator.fresh_each(coordinator.branches()))
+        assert [each.branch for each in found] == graph.branches()
+        for state in found:
+            assert_same(state, coordinator.states.read_anew(state.branch))
+    return counters.control_reads
+
+
+def assert_same(found: ManifestState, expected: ManifestState) -> bool:
+    assert found == expected
+    assert found.pinned == expected.pinned
+    assert list(found.entries) == list(expected.entries)
+    for one, other in (
+        (found.commit_rows, expected.commit_rows),
+        (found.ancestor_rows, expected.ancestor_rows),
+    ):
+        assert one.sort_by("object_id").equals(other.sort_by("object_id"))
+    return True
+
+
 def insert_together(graph: og.Graph, names: list[str]) -> None:
     """Several commits of one publish."""
     run_together(
@@ -65,6 +107,7 @@ def test_every_commit_shows_what_its_own_manifest_says(tmp_path: Path) -> None:
         change(graph, "firm", "side", code=f"s{number}")
         change(graph, "age", name="bob", age=number)
     assert compare(graph) > 5
+    assert compare_versions(graph) > 8
 
     inside(graph).coordinator.compact_if_due("main", fragments_max=2)
     graph.optimize()
@@ -79,10 +122,12 @@ def test_every_commit_shows_what_its_own_manifest_says(tmp_path: Path) -> None:
         change(graph, "age", name="carol", age=number)
     insert_together(graph, ["hal", "ida"])
     assert compare(graph) > 2
+    assert compare_versions(graph) > 2
 
     graph.cleanup(keep=4, confirm=True)
     change(graph, "age", name="carol", age=60)
     assert compare(graph) > 1
+    compare_versions(graph)
     assert graph.verify().errors == ()
 
 
@@ -107,9 +152,13 @@ def test_random_lines_show_what_their_manifests_say(seed: int, tmp_path: Path) -
                 coordinator = inside(graph).coordinator
                 coordinator.compact_if_due(branch, chance.choice([2, FRAGMENTS_MAX]))
     compare(graph)
+    compare_versions(graph)
+    compare_branches(graph, tmp_path / "graph")
     graph.cleanup(keep=chance.choice([1, 3]), confirm=True)
 
     compare(graph)
+    compare_versions(graph)
+    compare_branches(graph, tmp_path / "graph")
 
 
 def test_a_line_is_read_once_however_many_commits_are_asked_for(tmp_path: Path) -> None:
@@ -127,6 +176,40 @@ def test_a_line_is_read_once_however_many_commits_are_asked_for(tmp_path: Path) 
     assert costs == [2, 2]
 
 
+def test_branches_that_did_not_change_are_not_read(tmp_path: Path) -> None:
+    """Whichever commits they start at, and whichever branches they come from."""
+    reads = []
+    for count in (4, 12):
+        path = tmp_path / str(count)
+        graph = new_people(path, self_care=False)
+        graph.create_branch("own")
+        change(graph, "age", "own", name="bob", age=1)
+        for number in range(count):
+            change(graph, "age", name="alice", age=number)
+            graph.create_branch(f"b{number}")
+            graph.create_branch(f"c{number}", f"b{number}")
+            graph.create_branch(f"d{number}", "own")
+        reads.append(compare_branches(graph, path))
+
+    # Main is known. Of each line that others start on one commit, and then all; and `own` itself.
+    assert reads[0] == reads[1] <= 4
+
+
+def test_a_branch_that_was_made_again_is_not_taken_for_the_first(tmp_path: Path) -> None:
+    """By a handle that was not told: it counts through the same versions."""
+    graph = new_people(tmp_path / "graph", self_care=False)
+    with og.open(tmp_path / "graph", self_care=False) as other:
+        for number in range(3):
+            graph.create_branch("b")
+            for _ in range(3):
+                change(graph, "age", "b", name="alice", age=number)
+            before = graph.commits("b")[1]
+            for _ in range(3):
+                shown = inside(other).coordinator.at_version("b", before.manifest_version)
+                assert shown.head.commit_id == before.commit_id
+            graph.delete_branch("b")
+
+
 def test_rows_that_were_written_again_are_not_trusted(tmp_path: Path) -> None:
     """A table that is hidden now was shown before: only the manifest of then tells."""
     graph = new_people(tmp_path / "graph", self_care=False)
@@ -134,8 +217,8 @@ def test_rows_that_were_written_again_are_not_trusted(tmp_path: Path) -> None:
     before = graph.commits()[0]
     graph.apply_schema(SCHEMA.replace("edge WorksAt: Person -> Firm @card(0..1)\n", ""))
     coordinator = inside(graph).coordinator
-    line = coordinator.read_line_pins(coordinator.fresh("main"))
+    line = coordinator.read_line_states(coordinator.fresh("main"))
 
-    assert isinstance(line, LinePins)
-    assert line.find(before) is None
-    assert line.find(graph.commits()[0]) is not None
+    assert isinstance(line, LineStates)
+    assert line.at(before.manifest_version) is None
+    assert line.at(graph.commits()[0].manifest_version) is not None
