@@ -18,7 +18,14 @@ pytestmark = syntax_trees.GROUP
 SOURCE = Path(omnigraph.__file__).parent
 
 PROTOCOL = {"write/protocol.py", "write/recovery.py", "write/recovery_actions.py"}
-STEPS = {"write_sidecar", "confirm_sidecar", "delete_sidecar", "commit_staged", "restore"}
+STEPS = {
+    "write_sidecar",
+    "confirm_sidecar",
+    "delete_sidecar",
+    "commit_staged",
+    "commit_appends",
+    "restore",
+}
 
 # Who else takes one of the steps, and why it is none of the protocol's.
 OTHERS = {
@@ -86,6 +93,7 @@ def test_the_protocol_takes_every_step_itself() -> None:
         "from omnigraph.write.sidecar_files import write_sidecar",
         "from omnigraph.write import sidecar_files\nsidecar_files.delete_sidecar(texts, 'x')",
         "environment.tables.commit_staged(staged)",
+        "environment.tables.commit_appends(staged)",
         "commit = tables.commit_staged\ncommit(staged)",
         "tables.restore(location, 3)",
         "from omnigraph.manifest import Publish, publish",

@@ -230,6 +230,7 @@ def test_no_method_commits_as_a_side_effect_of_writing() -> None:
         result = str(inspect.signature(getattr(kind, name)).return_annotation)
         assert result.removeprefix("list[").startswith("Staged"), name
     assert methods_that_call(tables, {"self._committer.commit"}) == {"commit_staged"}
+    assert methods_that_call(tables, {"self._committer.commit_each"}) == {"commit_appends"}
     assert methods_that_call(tables, {"self.commit_staged"}) == {"restore"}
     makers = methods_that_call(tables, {"lance.write_dataset", "self._opener.create"})
     assert makers == {"create_table"}

@@ -13,6 +13,7 @@
 
     staging.py  schema_staging.py  unattached.py  indexes.py  compaction.py  table_tasks.py
                       → transactions.py (stage, commit, prove)
+                      → appended_versions.py (the versions of a group after the first)
     known_keys.py     which rows of an upsert are new, without a join
     written_rows.py   the rows that were just written, to derive from without a scan
     forks.py          Lance branches of a table

@@ -37,6 +37,22 @@ def read_fields(message: Value) -> Iterator[tuple[int, int, Value]]:
         position += width
 
 
+def measure_fields(message: bytes) -> Iterator[tuple[int, int]]:
+    """Number and length in bytes of every field in order; values are passed over."""
+    start = 0
+    while start < len(message):
+        key, position = _read_varint(message, start)
+        if key & 7 == VARINT:
+            _, position = _read_varint(message, position)
+        else:
+            width = _FIXED_WIDTHS.get(key & 7)
+            if width is None:
+                width, position = _read_varint(message, position)
+            position += width
+        yield key >> 3, position - start
+        start = position
+
+
 def rewrite(message: bytes, edit: Edit) -> bytes:
     """The message with every value replaced by what `edit` makes of its number and value."""
     return b"".join(
@@ -57,10 +73,10 @@ def with_number(message: bytes, number: int, value: int) -> bytes:
 
 def encode(number: int, wire_type: int, value: Value) -> bytes:
     """One field of a message."""
-    key = _encode_varint(number << 3 | wire_type)
+    key = encode_varint(number << 3 | wire_type)
     if isinstance(value, int):
-        return key + _encode_varint(value)
-    length = _encode_varint(len(value)) if wire_type == LENGTH_DELIMITED else b""
+        return key + encode_varint(value)
+    length = encode_varint(len(value)) if wire_type == LENGTH_DELIMITED else b""
     return key + length + value
 
 
@@ -77,7 +93,8 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
             return value, position
 
 
-def _encode_varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
+    """A number in as many bytes as it needs."""
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import field
 from functools import cache
@@ -23,6 +23,7 @@ from lance.dataset import LanceOperation, Transaction
 
 from omnigraph.dataclass import dataclass
 from omnigraph.failpoints import Failpoint, hit
+from omnigraph.storage.appended_versions import AppendedVersion
 from omnigraph.storage.checksum_records import DIRECTORY, LOG, Record, encode_record
 from omnigraph.storage.checksums import (
     Checksum,
@@ -77,6 +78,24 @@ class Recorder:
         base, uuid = transaction.read_version, transaction.uuid
         written = [version_file(version), f"_transactions/{base}-{uuid}.txn"]
         self._record(location, version, uuid, transaction.operation, written, staged)
+
+    def record_appended(
+        self, location: TableLocation, versions: Sequence[tuple[AppendedVersion, Checksums]]
+    ) -> None:
+        """Record versions that were written here, each with the files that were staged for it."""
+        hit(Failpoint.CHECKSUMS_BEFORE_RECORD)
+        lines = b""
+        for made, staged in versions:
+            written = {
+                (path := f"{location.prefix}{name}"): checksum_chunks([data], location.uri, path)
+                for name, data in made.files.items()
+            }
+            lines += encode_record(Record(made.version, {**staged, **written}))
+        try:
+            store = Files(location.uri, self.storage_options)
+            store.append(f"{location.prefix}{DIRECTORY}/{LOG}", lines)
+        except OSError as error:
+            log.warning("could not record the checksums of '%s': %s", location, error)
 
     def record_inline(self, location: TableLocation, dataset: LanceDataset, since: int = 0) -> None:
         """Record every version after `since`, by default the latest, that Lance committed."""

@@ -1,8 +1,9 @@
 """Tables: the sealed surface over node and edge tables.
 
 Reads go by (location, version). Writes are staged: files are written and a transaction is built,
-HEAD stays. Only `commit_staged` and `restore` move a HEAD, by exactly one version, and only while
-the caller holds the writer queue of that (table, branch). No Lance object leaves this package.
+HEAD stays. Only `commit_staged`, `commit_appends` and `restore` move a HEAD, by one version for
+each transaction, and only while the caller holds the writer queue of that (table, branch). No Lance
+object leaves this package.
 
     tables               open, create, commit, restore, fork
     tables.reads         rows of an open version
@@ -18,7 +19,7 @@ the caller holds the writer queue of that (table, branch). No Lance object leave
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -253,15 +254,38 @@ class TableStorage:
         """
         properties = {} if operation_id is None else {OPERATION_ID: operation_id}
         committed, dataset = self._committer.commit(staged, properties, is_synced=is_synced)
-        key = (staged.location.uri, staged.location.branch, committed.version, staged.uuid, None)
-        if staged._schema is None:
-            made = _to_handle(staged.location, dataset)
-        else:
-            made = TableHandle(
-                staged.location, committed.version, staged._schema, committed.row_count, dataset
-            )
-        self._handles.put(key, made)
+        self._keep_handle(staged, committed, dataset)
         return committed
+
+    def commit_appends(
+        self,
+        staged: Sequence[StagedTransaction],
+        *,
+        operation_id: str,
+        on_moved: Callable[[], None],
+    ) -> list[CommittedVersion]:
+        """Commit several appends of one table, staged at the same version, one after the other.
+
+        Each makes a version, as `commit_staged` would, and `on_moved` is called then. The caller
+        holds the writer queue of the table, and calls `sync_commits`. Raises the same errors.
+        """
+        properties = {OPERATION_ID: operation_id}
+        made, dataset = self._committer.commit_each(staged, properties, on_moved)
+        self._keep_handle(staged[-1], made[-1], dataset)
+        return made
+
+    def _keep_handle(
+        self, staged: StagedTransaction, made: CommittedVersion, dataset: lance.LanceDataset
+    ) -> None:
+        """A version that was just committed is likely to be read next."""
+        key = (made.location.uri, made.location.branch, made.version, made.transaction_uuid, None)
+        if staged._schema is None:
+            handle = _to_handle(made.location, dataset)
+        else:
+            handle = TableHandle(
+                made.location, made.version, staged._schema, made.row_count, dataset
+            )
+        self._handles.put(key, handle)
 
     def sync_commits(self, versions: Iterable[CommittedVersion]) -> None:
         """Make durable what was committed without a sync, all of it side by side."""

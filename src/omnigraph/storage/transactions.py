@@ -15,7 +15,7 @@ version number and the UUID of its transaction after.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from uuid import uuid4
 
@@ -24,6 +24,7 @@ from lance.dataset import LanceOperation, Transaction
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import HeadMoved, InvariantViolated, OmnigraphError, RecoveryRequired
+from omnigraph.storage.appended_versions import Append, AppendedVersion, Chain
 from omnigraph.storage.checksums import Checksums
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener, manifest_path
@@ -159,6 +160,92 @@ class Committer:
             committed = replace(committed, unsynced=tuple(files))
         record(commits=1)
         return committed, dataset
+
+    def commit_each(
+        self,
+        staged: Sequence[StagedTransaction],
+        properties: Mapping[str, str],
+        on_moved: Callable[[], None],
+    ) -> tuple[list[CommittedVersion], LanceDataset]:
+        """Advance HEAD by one version for each of several appends, staged at the same version.
+
+        The caller is told of each version, and syncs the files of all.
+        """
+        first, *others = staged
+        committed, dataset = self.commit(first, properties, is_synced=False)
+        on_moved()
+        made = [committed]
+        chain = self._begin_chain(first, committed.version, properties) if others else None
+        if chain is not None:
+            made += self._append_versions(chain, others, committed, properties, on_moved)
+            return made, self._open_appended(made[-1])
+        for each in others:
+            onto = replace(each, read_version=committed.version, _dataset=dataset)
+            committed, dataset = self.commit(onto, properties, is_synced=False)
+            on_moved()
+            made.append(committed)
+        return made, dataset
+
+    def _begin_chain(
+        self, first: StagedTransaction, version: int, properties: Mapping[str, str]
+    ) -> Chain | None:
+        """Versions that can follow one that Lance has committed, without asking Lance."""
+        added = Append.of(first.uuid, properties, first._operation)
+        if added is None or not first.location.is_local:
+            return None
+        with lance_errors("reading a version", first.location):
+            return Chain.begin(first.location, version, added)
+
+    def _append_versions(
+        self,
+        chain: Chain,
+        staged: Sequence[StagedTransaction],
+        last: CommittedVersion,
+        properties: Mapping[str, str],
+        on_moved: Callable[[], None],
+    ) -> list[CommittedVersion]:
+        location, rows = last.location, last.row_count
+        made, records = list[CommittedVersion](), list[tuple[AppendedVersion, Checksums]]()
+        for each in staged:
+            if not each._once.acquire(blocking=False):
+                raise InvariantViolated(f"transaction {each.uuid} was already handed to commit")
+            added = Append.of(each.uuid, properties, each._operation)
+            assert added is not None, "parts of a group are all appends"
+            with lance_errors("committing", location):
+                try:
+                    version = chain.append(added)
+                except FileExistsError as error:
+                    expected = chain.version - 1
+                    raise HeadMoved(
+                        str(location), expected=expected, actual=chain.version
+                    ) from error
+            on_moved()
+            rows += each.rows
+            records.append((version, each.checksums))
+            files = tuple(
+                f"{location.physical_uri}/{name}"
+                for name in version.files
+                if self.durability == "power"
+            )
+            path = manifest_path(location, version.version)
+            made.append(CommittedVersion(location, version.version, each.uuid, rows, path, files))
+            record(commits=1)
+        with lance_errors("committing", location):
+            chain.point_to_latest()
+        self.recorder.record_appended(location, records)
+        return made
+
+    def _open_appended(self, made: CommittedVersion) -> LanceDataset:
+        """Have Lance open a version that it has not written."""
+        dataset = self.opener.at(made.location, made.version)
+        found = describe_version(made.location, dataset, made.transaction_uuid)
+        is_ours = is_made_by(dataset, made.version - 1, made.transaction_uuid)
+        if not is_ours or found.row_count != made.row_count:
+            raise InvariantViolated(
+                f"version {made.version} at '{made.location}' reads other than it was written — "
+                "nothing of it is kept"
+            )
+        return dataset
 
     def _commit(self, staged: StagedTransaction, transaction: Transaction) -> LanceDataset:
         try:

@@ -42,15 +42,13 @@ from omnigraph.failpoints import Failpoint, FailpointError, hit
 from omnigraph.manifest import GraphCommit, Lineage, ManifestState, TableEntry
 from omnigraph.manifest.rows import commits_newest_first
 from omnigraph.storage.durability import put_off_syncs
-from omnigraph.storage.handles import StagedTransaction
-from omnigraph.storage.tables import TableStorage
 from omnigraph.ulids import new_ulid
 from omnigraph.write.commit import Inserts, WriteRequest, refuse_other_schema, run_write
 from omnigraph.write.drift import UnfinishedWrite, check_heads
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 from omnigraph.write.fork import fork_for_write, open_pin
 from omnigraph.write.group_queue import GroupQueue, Member
-from omnigraph.write.intent import CommitStep, Intent, TableCommits
+from omnigraph.write.intent import Intent, TableAppends
 from omnigraph.write.protocol import carry_out
 from omnigraph.write.recovery import retry_after_recovery
 from omnigraph.write.sidecar import WriterKind
@@ -242,15 +240,14 @@ class _Group:
         entries = {key: self.state.entries[key] for key in sorted(self._earlier)}
         check_heads(self.environment, branch, entries)
         tables = self.environment.tables
-        commits, unsynced = dict[str, TableCommits](), list[str]()
+        commits, unsynced = dict[str, TableAppends](), list[str]()
         for key, entry in entries.items():
             handle = fork_for_write(self.environment, entry, branch)
             parts = [each.rows[key] for each in self.admitted if key in each.rows]
             with put_off_syncs() as files:
                 staged = tables.rows.stage_appends(handle, parts)
             unsynced += files
-            steps = tuple(_to_step(tables, each) for each in staged)
-            commits[key] = TableCommits(key, handle, steps)
+            commits[key] = TableAppends(key, handle, tuple(staged))
         hit(Failpoint.COMMIT_AFTER_STAGE)
         *earlier, last = self._list_lineages(commits)
         return Intent(
@@ -268,15 +265,15 @@ class _Group:
             before_publish=lambda: hit(Failpoint.MUTATION_POST_FINALIZE_PRE_PUBLISHER),
         )
 
-    def _list_lineages(self, commits: Mapping[str, TableCommits]) -> list[Lineage]:
+    def _list_lineages(self, commits: Mapping[str, TableAppends]) -> list[Lineage]:
         """The commits, each with what it shows of the tables that later ones move on."""
         shown = {key: _pin_of(self.state.entries[key]) for key in commits}
-        steps = {key: iter(each.steps) for key, each in commits.items()}
+        staged = {key: iter(each.staged) for key, each in commits.items()}
         states = []
         for each in self.admitted:
             for key, rows in each.rows.items():
                 version, _, count, _ = shown[key]
-                branch, uuid = commits[key].handle.location.branch, next(steps[key]).uuid
+                branch, uuid = commits[key].handle.location.branch, next(staged[key]).uuid
                 shown[key] = [version + 1, branch, count + rows.num_rows, uuid]
             states.append(dict(shown))
         return [
@@ -306,12 +303,6 @@ def _identity(commit: GraphCommit | None) -> GraphCommit | None:
 
 def _pin_of(entry: TableEntry) -> list[Any]:
     return [entry.version, entry.table_branch, entry.row_count, entry.transaction_uuid]
-
-
-def _to_step(tables: TableStorage, staged: StagedTransaction) -> CommitStep:
-    return CommitStep(
-        staged.uuid, lambda handle: tables.rebase(staged, handle), Failpoint.GROUP_AFTER_MEMBER
-    )
 
 
 def _with_pins(

@@ -25,7 +25,7 @@ from typing import Generic, TypeVar
 GATHER_SHARE = 0.25
 """How long a leader waits for others: this share of what the last group took."""
 LOOK_SECONDS = 0.5
-"""How often a caller that waits looks for interrupts: one that came just before wakes nobody."""
+"""How often a caller that waits looks for interrupts: one that came just before wakes no thread."""
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -60,6 +60,15 @@ class TableCommits:
 
 
 @dataclass(frozen=True, slots=True)
+class TableAppends:
+    """A table that moves on by several appends, each a version; `handle` is open at its pin."""
+
+    table_key: str
+    handle: TableHandle
+    staged: tuple[StagedTransaction, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NewTable:
     """A table that is registered: written from nothing, or there already under another name.
 
@@ -90,7 +99,7 @@ class Intent:
     kind: WriterKind
     branch: str
     branch_id: str | None
-    tables: tuple[TableCommits | NewTable | Tombstone, ...]
+    tables: tuple[TableCommits | TableAppends | NewTable | Tombstone, ...]
     expected: Mapping[str, int]
     commit: Lineage | None = None
     earlier: tuple[Lineage, ...] = ()
@@ -138,7 +147,9 @@ def build_sidecar(intent: Intent) -> Sidecar:
         read_versions=dict(intent.expected),
         if_commit=intent.if_commit,
         commit_properties={} if commit is None else dict(commit.properties),
-        pins=tuple(_pin(each) for each in intent.tables if isinstance(each, TableCommits)),
+        pins=tuple(
+            _pin(each) for each in intent.tables if isinstance(each, TableCommits | TableAppends)
+        ),
         switches=tuple(
             SidecarSwitch(pin.table_key, pin.version, pin.table_branch) for pin in intent.pointed
         ),
@@ -149,15 +160,16 @@ def build_sidecar(intent: Intent) -> Sidecar:
     )
 
 
-def _pin(table: TableCommits) -> SidecarPin:
+def _pin(table: TableCommits | TableAppends) -> SidecarPin:
     handle = table.handle
+    commits = table.steps if isinstance(table, TableCommits) else table.staged
     return SidecarPin(
         table_key=table.table_key,
         table_path=handle.location.uri,
         expected_version=handle.version,
-        post_commit_pin=handle.version + len(table.steps),
+        post_commit_pin=handle.version + len(commits),
         table_branch=handle.location.branch,
-        transaction_uuids=tuple(step.uuid for step in table.steps),
+        transaction_uuids=tuple(each.uuid for each in commits),
     )
 
 

@@ -6,6 +6,7 @@ version that is durable, and no HEAD moves before a sidecar covers it.
     phase                      durable afterwards      a crash here leaves
     A  write_sidecar           the intent              no effect; recovery drops the sidecar
     B  tables.commit_staged    HEADs, step by step     drift that the sidecar names: undone
+       or commit_appends       (of a group: for all)
     B  confirm_sidecar         that B is complete      (a merge, or a write with checks) drift that
                                                        can be published
     C  publish                 every pin at once       the write, visible
@@ -31,8 +32,8 @@ A `FailpointError` stands for a crash and is let through: nothing is undone for 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
@@ -46,7 +47,7 @@ from omnigraph.errors import (
     RecoveryRequired,
     StorageFull,
 )
-from omnigraph.failpoints import FailpointError, hit
+from omnigraph.failpoints import Failpoint, FailpointError, hit
 from omnigraph.manifest import ManifestState, Publish, RegisterTable, Tombstone, UpdatePin, publish
 from omnigraph.manifest.checks import Checks
 from omnigraph.manifest.model import Change
@@ -54,7 +55,7 @@ from omnigraph.storage.handles import CommittedVersion
 from omnigraph.storage.queues import Guard
 from omnigraph.write.environment import WriteEnvironment, publish_turn
 from omnigraph.write.evidence import has_commit
-from omnigraph.write.intent import Intent, NewTable, TableCommits, build_sidecar
+from omnigraph.write.intent import Intent, NewTable, TableAppends, TableCommits, build_sidecar
 from omnigraph.write.pins import handle_to_pin, version_to_pin
 from omnigraph.write.recovery import undo
 from omnigraph.write.sidecar import Sidecar
@@ -146,6 +147,9 @@ class _Run:
                 case TableCommits(table_key=key):
                     versions += self._commit_steps(table)
                     changes.append(version_to_pin(key, versions[-1]))
+                case TableAppends(table_key=key):
+                    versions += self._commit_appends(table)
+                    changes.append(version_to_pin(key, versions[-1]))
                 case NewTable():
                     changes += self._write_table(table)
                 case Tombstone():
@@ -164,22 +168,13 @@ class _Run:
             staged = step.stage(handle)
             if staged is None:
                 continue
-            try:
+            with self._committing(table.table_key):
                 # The sidecar named this transaction before its files could be written.
                 committed = tables.commit_staged(
                     replace(staged, uuid=step.uuid),
                     operation_id=self.sidecar.operation_id,
                     is_synced=not self.intent.syncs_together,
                 )
-            except HeadMoved as moved:
-                raise ExpectedVersionMismatch(
-                    table.table_key, expected=moved.expected, actual=moved.actual
-                ) from moved
-            except ConflictError:
-                raise  # refused, and so certainly not committed
-            except BaseException:
-                self.progress.is_unknown = True
-                raise
             self.progress.has_moved = True
             made.append(committed)
             if len(table.steps) > 1:
@@ -190,6 +185,31 @@ class _Run:
                 hit(step.after)
         assert made, f"'{table.table_key}' is named and has nothing to commit"
         return made
+
+    def _commit_appends(self, table: TableAppends) -> list[CommittedVersion]:
+        def note() -> None:
+            self.progress.has_moved = True
+            hit(Failpoint.GROUP_AFTER_MEMBER)
+
+        with self._committing(table.table_key):
+            return self.environment.tables.commit_appends(
+                table.staged, operation_id=self.sidecar.operation_id, on_moved=note
+            )
+
+    @contextmanager
+    def _committing(self, table_key: str) -> Iterator[None]:
+        """Note what is known of a commit that fails."""
+        try:
+            yield
+        except HeadMoved as moved:
+            raise ExpectedVersionMismatch(
+                table_key, expected=moved.expected, actual=moved.actual
+            ) from moved
+        except ConflictError:
+            raise  # refused, and so certainly not committed
+        except BaseException:
+            self.progress.is_unknown = True
+            raise
 
     def _write_table(self, table: NewTable) -> list[Change]:
         self.progress.has_moved = True
@@ -224,7 +244,7 @@ class _Run:
             return all(
                 tables.head_version(each.handle.location) == each.handle.version
                 for each in self.intent.tables
-                if isinstance(each, TableCommits)
+                if isinstance(each, TableCommits | TableAppends)
             )
         except OmnigraphError:
             return False
