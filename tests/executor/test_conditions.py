@@ -10,6 +10,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError
+from omnigraph.index import table_view, thresholds
 
 SCHEMA = """
 node Pair { key: String @key  a: I64?  b: I64?  x: F64?  y: F32?  text: String?  day: Date? }
@@ -196,3 +197,51 @@ def test_a_few_values_are_looked_up_and_not_searched_for(
     assert ("looked up" in shown) is (looked_up is not None)
     if looked_up is not None:
         assert f"looked up {looked_up} values in node:N" in shown
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("$p.k = 3 or $p.k = 5", [3, 5]),
+        ("$p.k in [7, 3, 7, 99]", [3, 7]),
+        ("$p.k = 3 or $p.half = 1 or $p.half = 1.5", [2, 3]),
+        ("$p.half in [2, 4.5] or $p.k = -1", [4, 9]),
+    ],
+)
+def test_a_few_numbers_are_compared_one_by_one_before_anything_is_ranked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str, found: list[int]
+) -> None:
+    """Two look-ups in a column at hand are two comparisons, not a set and a pass with it."""
+    monkeypatch.setattr(thresholds, "SMALL_TABLE_ROWS", 0)
+    monkeypatch.setattr(thresholds, "ROWS_DECODED_PER_LOOKUP", 1)
+    schema = "node N { k: I64 @key  half: F64 }"
+    with og.init(tmp_path / "g.omni", schema=schema, durability="process") as graph:
+        rows = [{"type": "N", "data": {"k": n, "half": n / 2}} for n in range(10)]
+        graph.load(rows, mode="append")
+        text = (
+            f"query q() {{ match {{ $p: N  {condition} }} return {{ $p.k as k }} order {{ k }} }}"
+        )
+        asked = [graph.query(text).rows() for _ in range(3)]
+        monkeypatch.setattr(table_view, "to_mask", None)
+        asked.append(graph.query(text).rows())
+
+    assert [[row["k"] for row in each] for each in asked] == [found] * 4
+
+
+def test_a_column_that_has_to_be_among_many_values_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Storage was asked for each of them, by a text of megabytes."""
+    monkeypatch.setattr(thresholds, "SMALL_TABLE_ROWS", 0)
+    monkeypatch.setattr(thresholds, "MANY_VALUES", 100)
+    with og.init(tmp_path / "g.omni", schema="node N { k: I64 @key  n: I64 }") as graph:
+        graph.load([{"type": "N", "data": {"k": n, "n": n}} for n in range(10)], mode="append")
+        text = "query q($m: [I64]) { match { $p: N  $p.k in $m } return { count($p) as n } }"
+
+        many = str(graph.explain(text, params={"m": [1] * 100}, analyze=True))
+        text = text.replace("$p.k", "$p.n")
+        few = str(graph.explain(text, params={"m": [1] * 99}, analyze=True))
+
+    assert "pushed the filter on n" in few
+    assert "decoded k of node:N" in many
+    assert "pushed" not in many

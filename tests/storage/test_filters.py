@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import BadRequestError
+from omnigraph.storage import filters
 from omnigraph.storage.filters import is_pushable, to_lance
 from omnigraph.storage.handles import IndexKind, IndexSpec, TableHandle
 from omnigraph.storage.location import graph_root
@@ -254,6 +255,41 @@ def test_an_unsigned_column_meets_a_negative_number_by_value() -> None:
 
     assert keep_values(Compare("n", CompareOp.GT, pa.scalar(-1)), table) == [0, 2**64 - 1]
     assert keep_values(Compare("n", CompareOp.LT, pa.scalar(-1)), table) == []
+
+
+@pytest.mark.parametrize("wanted", [pa.int32(), pa.uint32(), pa.int64(), pa.uint64()])
+@pytest.mark.parametrize("given_as", [pa.int64(), pa.uint64(), pa.float64()])
+def test_whole_numbers_in_a_list_meet_a_column_by_value(
+    wanted: pa.DataType, given_as: pa.DataType
+) -> None:
+    """Those that its type does not have equal nothing: none wraps around."""
+    values = [0, 7, None, 2**31, 2**32 + 7, 2**53]
+    extremes = {pa.int64(): [-1, -(2**63)], pa.uint64(): [2**64 - 1]}.get(given_as, [])
+    least, most = (-(2**31), 2**31 - 1) if wanted == pa.int32() else (0, 2**32 - 1)
+    held = [0, 7, least, most]
+    if wanted.bit_width == 64:
+        held += [2**31, 2**53, *(each for each in extremes if each >= 0 or wanted == pa.int64())]
+        held = [each for each in held if each < 2**63 or wanted == pa.uint64()]
+    table = numbers(*held, data_type=wanted)
+
+    found = keep_values(IsIn("n", pa.array([*values, *extremes], given_as)), table)
+
+    assert found == [each for each in held if each in {*values, *extremes}]
+
+
+def test_a_list_that_is_too_long_to_spell_is_compared_in_memory(
+    table_on_disk: tuple[TableStorage, TableHandle], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = IsIn("i64", pa.array([0, 1, 2]))
+    expected = by_scan(table_on_disk, few)
+    monkeypatch.setattr(filters, "VALUES_MAX", 2)
+
+    assert not is_pushable(few, SCHEMA)
+    assert not is_pushable(Not(Or((few, IsNull("text")))), SCHEMA)
+    assert by_scan(table_on_disk, few) == expected != []
+    storage, handle = table_on_disk
+    assert storage.reads.count_rows(handle, few) == len(expected)
+    assert storage.reads.scan(handle, [], few, with_row_id=True).num_rows == len(expected)
 
 
 def test_a_float_literal_is_rounded_to_the_width_of_its_column() -> None:

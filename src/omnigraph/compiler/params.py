@@ -105,8 +105,13 @@ def _coerce(name: str, wanted: PropertyType | RowType, value: Any) -> ParamValue
         return _vector(name, wanted, value)
     if wanted.is_list:
         items = _array(name, value)
-        element = wanted.element()
-        return [_coerce(f"{name}[{index}]", element, item) for index, item in enumerate(items)]
+        try:
+            return [_scalar(name, wanted.scalar, item) for item in items]
+        except ParamsError:
+            # Places are named only now: a million texts for nothing would take a second.
+            for index, item in enumerate(items):
+                _scalar(f"{name}[{index}]", wanted.scalar, item)
+            raise
     return _scalar(name, wanted.scalar, value)
 
 

@@ -1,8 +1,8 @@
 """All shortest paths: every path of least length between two nodes, parallel edges apart.
 
 Nothing is made that is not part of an answer. Distances come first; then, from the ends back, what
-lies on a path to one; then the number of paths, which the limit on rows refuses before any is made.
-Of the edges 0 → 1, 0 → 2, 1 → 3, 2 → 3 there are two from 0 to 3:
+lies on a path to one; then the size of all paths, and if that is too much none is made. Of the
+edges 0 → 1, 0 → 2, 1 → 3, 2 → 3 there are two from 0 to 3:
 
     >>> from omnigraph.index.adjacency import Pairs
     >>> ends = np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3])
@@ -15,14 +15,15 @@ Of the edges 0 → 1, 0 → 2, 1 → 3, 2 → 3 there are two from 0 to 3:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import repeat
 
 import numpy as np
 
 from omnigraph.dataclass import dataclass
 from omnigraph.executor.closing import split_runs
-from omnigraph.executor.kernels import expand, expand_runs, starts_per_pass
-from omnigraph.executor.rows import ANSWER, require_room
+from omnigraph.executor.kernels import LEVEL_EFFORT, expand, expand_runs, starts_per_pass
+from omnigraph.executor.rows import PATHS, require_room
 from omnigraph.executor.shortest import TABLE_ENTRIES, Forest, Found, Frontier, Search, join_found
 from omnigraph.index.arrays import AnyArray, BoolArray, IntArray
 from omnigraph.index.runs import Runs
@@ -43,7 +44,7 @@ def search_all(steps: Runs, reverse: Runs, stored: Runs, starts: IntArray, wante
         some = starts[first : first + per_pass]
         found = _AllPaths(steps, reverse, stored, some, wanted).run(first, count)
         parts.append(found)
-        count += len(found.rows)
+        count += len(found.forest.nodes)
     return join_found(parts)
 
 
@@ -60,13 +61,13 @@ class _AllPaths:
     def run(self, first_row: int, held: int) -> Found:
         distances, depth = self._measure()
         self._leave_out(distances, depth)
-        require_room(held + self._count(distances, depth), ANSWER)
+        require_room(held + self._count(distances, depth), PATHS)
         return self._enumerate(distances, depth, first_row)
 
     def _measure(self) -> tuple[IntArray, int]:
         """The distance of every (row, node), -1 for those out of reach; and the greatest."""
         size, rows = self.steps.size, np.arange(len(self.starts))
-        frontier = Frontier(self.steps, rows, self.starts, None, True)
+        frontier = Frontier(self.steps, rows, self.starts, replace(self.wanted, ranks=None))
         distances = np.full(len(rows) * size, -1, dtype=np.int32)
         distances[rows * size + self.starts] = 0
         depth = 0
@@ -94,6 +95,7 @@ class _AllPaths:
                 is_needed[here[self._is_end(here)]] = True
             here = here[is_needed[here]]
             which, entries = expand(self.reverse, here % size)
+            self.wanted.look_at(max(len(entries), LEVEL_EFFORT))
             before = here[which] // size * size + self.reverse.neighbours(entries)
             is_needed[before[distances[before] == level - 1]] = True
         distances[~is_needed] = -1
@@ -105,6 +107,7 @@ class _AllPaths:
         size, edges = self.stored.size, self.stored.edges
         assert edges is not None
         starts, ends = self.stored.runs(keys % size)
+        self.wanted.look_at(max(int((ends - starts).sum()), LEVEL_EFFORT))
         found = [(_NONE, _NONE, _NONE)]
         for part in split_runs(ends - starts, repeat(_BLOCK_ENTRIES)):
             which, entries = expand_runs(starts[part], ends[part])
@@ -116,7 +119,7 @@ class _AllPaths:
         return which, after, through
 
     def _count(self, distances: IntArray, depth: int) -> int:
-        """How many paths there are, as far as that can be told without making any."""
+        """How many entries all paths have, as far as that can be told without making any."""
         size = self.steps.size
         keys = np.arange(len(self.starts)) * size + self.starts
         paths: AnyArray = np.ones(len(keys))
@@ -125,8 +128,7 @@ class _AllPaths:
             which, after, _ = self._onward(keys, distances, level)
             keys, index = np.unique(after, return_inverse=True)
             paths = np.bincount(index, paths[which], len(keys))
-            if level >= self.wanted.least:
-                total += float(paths[self._is_end(keys)].sum())
+            total += float(paths.sum())
         return int(min(total, 2.0**62))
 
     def _enumerate(self, distances: IntArray, depth: int, first_row: int) -> Found:

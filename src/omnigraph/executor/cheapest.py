@@ -21,13 +21,14 @@ import numpy as np
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
-from omnigraph.executor.kernels import expand
-from omnigraph.executor.rows import ANSWER, require_room
+from omnigraph.executor.kernels import LEVEL_EFFORT, expand, starts_per_pass
+from omnigraph.executor.rows import PATHS, require_room
 from omnigraph.executor.shortest import TABLE_ENTRIES, Forest, Found, Search, join_found
-from omnigraph.index.arrays import AnyArray, IntArray
+from omnigraph.index.arrays import AnyArray, IntArray, sort_distinct
 from omnigraph.index.runs import Runs
 
 _NONE: IntArray = np.empty(0, dtype=np.int64)
+_MANY_HOPS = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +47,7 @@ class Weighted:
 
 def search_cheapest(weighted: Weighted, starts: IntArray, wanted: Search) -> tuple[Found, AnyArray]:
     """The cheapest path to each end from every start, and what it costs."""
-    per_pass = max(1, TABLE_ENTRIES // max(weighted.width, 1))
+    per_pass = starts_per_pass(weighted.edges, TABLE_ENTRIES, None)
     parts: list[Found] = []
     costs: list[AnyArray] = [np.empty(0)]
     count = 0
@@ -55,8 +56,8 @@ def search_cheapest(weighted: Weighted, starts: IntArray, wanted: Search) -> tup
         found, cost = _Pass(weighted, some, wanted).run(first)
         parts.append(found)
         costs.append(cost)
-        count += len(found.rows)
-        require_room(count, ANSWER)
+        count += len(found.forest.nodes)
+        require_room(count, PATHS)
     return join_found(parts), np.concatenate(costs)
 
 
@@ -87,6 +88,7 @@ class _Pass:
         size, runs = self.weighted.width, self.weighted.edges
         assert runs.edges is not None
         which, entries = expand(runs, keys % size)
+        self.wanted.look_at(max(len(entries), LEVEL_EFFORT))
         after = keys[which] // size * size + runs.neighbours(entries)
         return which, after, runs.edges[entries]
 
@@ -110,10 +112,13 @@ class _Pass:
             cost, hop = self._cost_of(keys, costs)[which] + weights, hops[keys][which] + 1
             is_better = (cost < costs[after]) | ((cost == costs[after]) & (hop < hops[after]))
             after, cost, hop = after[is_better], cost[is_better], hop[is_better]
-            order = np.lexsort([hop, cost, after])
-            firsts = order[np.flatnonzero(np.diff(after[order], prepend=-1))]
-            keys = after[firsts]
-            costs[keys], hops[keys] = cost[firsts], hop[firsts]
+            # What is cheaper begins to count its hops again; then the fewest of the cheapest.
+            hops[after[cost < costs[after]]] = _MANY_HOPS
+            np.minimum.at(costs, after, cost)
+            is_least = cost == costs[after]
+            after, hop = after[is_least], hop[is_least]
+            np.minimum.at(hops, after, hop)
+            keys = sort_distinct(after)
             if not self.weighted.chains:
                 break
         return costs, hops

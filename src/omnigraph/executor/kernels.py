@@ -28,6 +28,10 @@ from omnigraph.index.runs import Csr, FewRuns, PatchedRuns, Runs, ShiftedRuns
 from omnigraph.index.selection import Selection
 
 _EXACT_IN_DOUBLE = 2**53
+LookAt: TypeAlias = Callable[[int], None]
+"""Counts what is looked at, and ends a search that looks at too much."""
+LEVEL_EFFORT = 1_000
+"""A step of a search takes as long as looking at so many edges, however few there are."""
 FEW = 4
 """Positions or edges are few when there is less than one in this many."""
 _VISITED_BYTES = 1 << 25
@@ -183,7 +187,13 @@ def starts_per_pass(csr: Runs, pairs: int, most: int | None) -> int:
 
 
 def walk(
-    csr: Runs, starts: IntArray, hops: tuple[int, int], loops: BoolArray, *, loop_at_start: bool
+    csr: Runs,
+    starts: IntArray,
+    hops: tuple[int, int],
+    loops: BoolArray,
+    *,
+    loop_at_start: bool,
+    look_at: LookAt = lambda _: None,
 ) -> tuple[IntArray, IntArray]:
     """Return (row in `starts`, node) for nodes whose shortest distance lies within `hops`.
 
@@ -192,14 +202,14 @@ def walk(
     starting node whose loop counts.
     """
     if len(starts) == 1:
-        nodes = _walk_one(csr, starts, hops, loops, loop_at_start)
+        nodes = _walk_one(csr, starts, hops, loops, loop_at_start, look_at)
         return np.zeros(len(nodes), dtype=np.int64), nodes
     rows_per_pass = starts_per_pass(csr, _VISITED_BYTES, hops[1])
     found: list[tuple[IntArray, IntArray]] = []
     count = 0
     for first in range(0, len(starts), rows_per_pass):
         some = starts[first : first + rows_per_pass]
-        found.append(_walk_some(csr, some, first, hops, loops, loop_at_start))
+        found.append(_walk_some(csr, some, first, hops, loops, loop_at_start, look_at))
         count += len(found[-1][0])
         require_room(count, WALKS)
     if not found:
@@ -208,7 +218,12 @@ def walk(
 
 
 def _walk_one(
-    csr: Runs, start: IntArray, hops: tuple[int, int], loops: BoolArray, loop_at_start: bool
+    csr: Runs,
+    start: IntArray,
+    hops: tuple[int, int],
+    loops: BoolArray,
+    loop_at_start: bool,
+    look_at: LookAt,
 ) -> IntArray:
     """The nodes of a walk from one position: the common case, without a row number per node."""
     least, most = hops
@@ -223,6 +238,7 @@ def _walk_one(
             else:
                 found.append(nodes[loops[nodes]])
         _, entries = expand(csr, nodes)
+        look_at(max(len(entries), LEVEL_EFFORT))
         reached = csr.neighbours(entries)
         nodes = sort_distinct(reached[~visited[reached]])
         if len(nodes) == 0:
@@ -240,6 +256,7 @@ def _walk_some(
     hops: tuple[int, int],
     loops: BoolArray,
     loop_at_start: bool,
+    look_at: LookAt,
 ) -> tuple[IntArray, IntArray]:
     size = csr.size
     least, most = hops
@@ -254,6 +271,7 @@ def _walk_some(
             found.append((rows[looping], nodes[looping]))
         distance += 1
         which, entries = expand(csr, nodes)
+        look_at(max(len(entries), LEVEL_EFFORT))
         keys = rows[which] * size + csr.neighbours(entries)
         keys = sort_distinct(keys[~visited[keys]])
         visited[keys] = True

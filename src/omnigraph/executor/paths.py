@@ -21,7 +21,8 @@ import pyarrow as pa
 from omnigraph.dataclass import dataclass
 from omnigraph.executor.closing import Members
 from omnigraph.executor.kernels import expand_runs
-from omnigraph.executor.shortest import Forest, Found
+from omnigraph.executor.rows import LISTS, PATHS, require_room
+from omnigraph.executor.shortest import Forest, Found, join_forests
 from omnigraph.index import EdgeIndex, Selection, TableView, Walk
 from omnigraph.index.adjacency import Pairs, Relation
 from omnigraph.index.arrays import AnyArray, BoolArray, IntArray, sort_distinct
@@ -73,7 +74,8 @@ class Paths:
         """Keep what a search found; give the number of each path."""
         before = len(self.entries)
         self.entries = np.concatenate([self.entries, found.entries + len(self.forest.nodes)])
-        self.forest = self.forest.append(found.forest)
+        self.forest = join_forests([self.forest, found.forest])
+        require_room(len(self.forest.nodes), PATHS)
         self.hops = np.concatenate([self.hops, found.hops])
         self.is_looped = np.concatenate([self.is_looped, found.is_looped])
         side = np.full(len(found.entries), is_prefix)
@@ -173,7 +175,9 @@ class _Lists:
         place = np.where(is_prefix, ends - 1, ends - counts)
         step = np.where(is_prefix, -1, 1)
         left = counts - (paths.is_looped[numbers] & (counts > self._hops))
-        listed = np.empty(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
+        count = int(ends[-1]) if len(ends) else 0
+        require_room(count, LISTS)
+        listed = np.empty(count, dtype=np.int64)
         entries = paths.entries[numbers]
         active = np.arange(len(numbers))
         while len(active):
@@ -241,8 +245,10 @@ def id_codes(view: TableView, positions: IntArray) -> IntArray:
 def _to_columns(codes: IntArray, counts: IntArray) -> list[IntArray]:
     """The first numbers of every list, the second ones, …; -1 where a list has ended."""
     starts = np.cumsum(counts) - counts
+    longest = int(np.max(counts, initial=0))
+    require_room(longest * len(counts), LISTS)
     columns = []
-    for place in range(int(np.max(counts, initial=0))):
+    for place in range(longest):
         column = np.full(len(counts), -1, dtype=np.int64)
         has_one = counts > place
         column[has_one] = codes[starts[has_one] + place]

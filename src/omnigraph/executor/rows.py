@@ -41,7 +41,13 @@ class Held:
 
 ANSWER = Held("rows", "add a filter or a limit, or return counts")
 GROUPS = Held("groups", "group by fewer variables, or add a filter")
-WALKS = Held("pairs of nodes", "give one end of the walk a filter, or the walk fewer hops")
+_FEWER = "give one end of the walk a filter, or the walk fewer hops"
+WALKS = Held("pairs of nodes", _FEWER)
+PATHS = Held("nodes on paths", _FEWER)
+LISTS = Held(
+    "nodes on paths to list or to compare",
+    "return hops($t) instead of nodes or edges, or order by what tells rows apart",
+)
 PRODUCT = Held("rows", "two parts share no variable: relate them by a traversal or by equal values")
 
 
@@ -217,7 +223,8 @@ def require_effort(rows: int) -> None:
             limit=limit,
             actual=rows,
             advice="relate its parts by traversals or by equal values, so that fewer combinations "
-            f"are tried; {LOOKED_AT_VARIABLE} sets the limit",
+            "are tried, and give walks an end with a filter or fewer hops; "
+            f"{LOOKED_AT_VARIABLE} sets the limit",
         )
 
 

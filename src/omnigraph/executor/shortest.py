@@ -22,18 +22,19 @@ What was reached is an entry: a node, and the entry it was reached from. Of the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 
 import numpy as np
 
 from omnigraph.dataclass import dataclass
-from omnigraph.executor.kernels import expand, starts_per_pass
-from omnigraph.executor.rows import ANSWER, require_room
+from omnigraph.executor.kernels import LEVEL_EFFORT, LookAt, expand, starts_per_pass
+from omnigraph.executor.rows import PATHS, WALKS, require_room
 from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.index.runs import Runs
 
 _NONE: IntArray = np.empty(0, dtype=np.int64)
-TABLE_ENTRIES = 1 << 23
+TABLE_ENTRIES = 1 << 21
 """How many (row, node) pairs one pass may tell apart before its starts are split."""
 
 
@@ -44,20 +45,6 @@ class Forest:
     nodes: IntArray = field(default_factory=lambda: _NONE)
     parents: IntArray = field(default_factory=lambda: _NONE)
     edges: IntArray | None = None
-
-    def append(self, other: Forest) -> Forest:
-        """Both, the other's entries after these."""
-        if len(self.nodes) == 0:
-            return other
-        shift = np.where(other.parents < 0, 0, len(self.nodes))
-        edges = None
-        if self.edges is not None and other.edges is not None:
-            edges = np.concatenate([self.edges, other.edges])
-        return Forest(
-            np.concatenate([self.nodes, other.nodes]),
-            np.concatenate([self.parents, other.parents + shift]),
-            edges,
-        )
 
     def keep(self, entries: IntArray) -> tuple[Forest, IntArray]:
         """Only what leads to these entries; and where they are then."""
@@ -77,6 +64,23 @@ class Forest:
         return Forest(self.nodes[is_kept], parents, edges), place[entries]
 
 
+def join_forests(forests: Sequence[Forest]) -> Forest:
+    """All of them, the entries of each after those before it."""
+    some = [each for each in forests if len(each.nodes)]
+    if len(some) <= 1:
+        return some[0] if some else Forest()
+    parents, shift = [], 0
+    for each in some:
+        parents.append(each.parents + np.where(each.parents < 0, 0, shift))
+        shift += len(each.nodes)
+    edges = [each.edges for each in some if each.edges is not None]
+    return Forest(
+        np.concatenate([each.nodes for each in some]),
+        np.concatenate(parents),
+        np.concatenate(edges) if len(edges) == len(some) else None,
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
     """What is searched for.
@@ -85,6 +89,7 @@ class Search:
     them. `ranks` orders nodes by their ids; None when no path is asked for. `is_prefix` says that
     the starts are the written left ends. `loops` are nodes with an edge to themselves, which count
     when they are one hop short of the bounds: those at the far end, or at the start of the search.
+    `look_at` counts the edges that are followed.
     """
 
     least: int
@@ -94,11 +99,15 @@ class Search:
     is_prefix: bool = True
     loops: BoolArray | None = None
     loop_at_start: bool = False
+    look_at: LookAt = lambda _: None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """Pairs of a start, as its row, and a node; where its path ends, and how long that is."""
+    """Pairs of a start, as its row, and a node; where its path ends, and how long that is.
+
+    A search that is not asked for paths has no entries.
+    """
 
     rows: IntArray
     nodes: IntArray
@@ -116,8 +125,8 @@ def search(csr: Runs, starts: IntArray, wanted: Search) -> Found:
     for first in range(0, len(starts), per_pass):
         found = _Pass(csr, starts[first : first + per_pass], first, wanted).run()
         parts.append(found)
-        count += len(found.rows)
-        require_room(count, ANSWER)
+        count += max(len(found.rows), len(found.forest.nodes))
+        require_room(count, WALKS if wanted.ranks is None else PATHS)
     return join_found(parts)
 
 
@@ -125,10 +134,10 @@ def join_found(parts: list[Found]) -> Found:
     """All of them, as one."""
     if len(parts) == 1:
         return parts[0]
-    forest, entries = Forest(), [_NONE]
-    for each in parts:
-        entries.append(each.entries + len(forest.nodes))
-        forest = forest.append(each.forest)
+    sizes = np.array([len(each.forest.nodes) for each in parts], dtype=np.int64)
+    shifts = np.cumsum(sizes) - sizes
+    entries = [_NONE, *(each.entries + by for each, by in zip(parts, shifts, strict=True))]
+    forest = join_forests([each.forest for each in parts])
     return Found(
         np.concatenate([_NONE, *(each.rows for each in parts)]),
         np.concatenate([_NONE, *(each.nodes for each in parts)]),
@@ -155,7 +164,7 @@ class _Pass:
     def run(self) -> Found:
         wanted = self.wanted
         rows, nodes = np.arange(len(self.starts)), self.starts
-        frontier = Frontier(self.csr, rows, nodes, wanted.ranks, wanted.is_prefix)
+        frontier = Frontier(self.csr, rows, nodes, wanted)
         base = self._add(nodes, np.full(len(nodes), -1, dtype=np.int64))
         distance, missing = 0, self._count_missing()
         while len(frontier.nodes) and missing and distance != wanted.most:
@@ -179,6 +188,8 @@ class _Pass:
 
     def _add(self, nodes: IntArray, parents: IntArray) -> int:
         base = self.entries
+        if self.wanted.ranks is None:
+            return base
         self.nodes.append(nodes)
         self.parents.append(parents)
         self.entries += len(nodes)
@@ -203,8 +214,10 @@ class _Pass:
 
     def _finish(self) -> Found:
         parts = self.found
-        forest = Forest(np.concatenate(self.nodes), np.concatenate(self.parents))
-        forest, entries = forest.keep(np.concatenate([_NONE, *(part[2] for part in parts)]))
+        forest, entries = Forest(), _NONE
+        if self.wanted.ranks is not None:
+            forest = Forest(np.concatenate(self.nodes), np.concatenate(self.parents))
+            forest, entries = forest.keep(np.concatenate([_NONE, *(part[2] for part in parts)]))
         counts = [len(part[0]) for part in parts]
         return Found(
             np.concatenate([_NONE, *(part[0] for part in parts)]) + self.first_row,
@@ -219,19 +232,11 @@ class _Pass:
 class Frontier:
     """What the last step reached for the first time, in the order that decides between paths."""
 
-    def __init__(
-        self,
-        csr: Runs,
-        rows: IntArray,
-        nodes: IntArray,
-        ranks: IntArray | None,
-        is_prefix: bool,
-    ) -> None:
+    def __init__(self, csr: Runs, rows: IntArray, nodes: IntArray, wanted: Search) -> None:
         self.rows = rows
         self.nodes = nodes
         self._csr = csr
-        self._ranks = ranks
-        self._is_prefix = is_prefix
+        self._wanted = wanted
         count = len(rows) * csr.size
         self.visited = np.zeros(count, dtype=bool)
         self.visited[rows * csr.size + nodes] = True
@@ -242,6 +247,7 @@ class Frontier:
         """Go on by one hop; give for each node the index in the frontier it was reached from."""
         size = self._csr.size
         which, entries = expand(self._csr, self.nodes)
+        self._wanted.look_at(max(len(entries), LEVEL_EFFORT))
         keys = self._csr.neighbours(entries).astype(np.int64, copy=False)
         if len(self.visited) > size:
             keys = self.rows[which] * size + keys
@@ -253,9 +259,10 @@ class Frontier:
         keys, which = keys[first], which[first]
         self.visited[keys] = True
         rows, nodes = np.divmod(keys, size) if len(self.visited) > size else (which * 0, keys)
-        if self._ranks is not None:
-            major = which if self._is_prefix else rows
-            order = np.argsort(major * size + self._ranks[nodes])
+        ranks = self._wanted.ranks
+        if ranks is not None:
+            major = which if self._wanted.is_prefix else rows
+            order = np.argsort(major * size + ranks[nodes])
             rows, nodes, which = rows[order], nodes[order], which[order]
         self.rows, self.nodes = rows, nodes
         return which
@@ -272,8 +279,8 @@ def meet(
         return None
     zero = np.zeros(1, dtype=np.int64)
     sides = (
-        Frontier(forward, zero, np.array([start]), ranks, True),
-        Frontier(backward, zero, np.array([end]), ranks, False),
+        Frontier(forward, zero, np.array([start]), Search(1, most, ranks=ranks)),
+        Frontier(backward, zero, np.array([end]), Search(1, most, ranks=ranks, is_prefix=False)),
     )
     levels: tuple[list[tuple[IntArray, IntArray]], ...] = (
         [(sides[0].nodes, zero)],

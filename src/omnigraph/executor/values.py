@@ -101,10 +101,12 @@ def _scalar(type_: PropertyType, value: Any) -> pa.Scalar:
         element = _natural(type_.scalar)
         if items is None:
             return pa.scalar(None, pa.list_(element))
-        # Not by way of Python's values: a date of Python has no time of day.
-        stored = [_scalar(type_.element(), item) for item in items]
-        members = pa.array(stored, element)
-        return pa.ListArray.from_arrays(pa.array([0, len(stored)], pa.int32()), members)[0]
+        members = items
+        if type_.scalar in (Scalar.DATE, Scalar.DATETIME):
+            # Not by way of Python's values: a date of Python has no time of day.
+            members = [_one(type_.scalar, item) for item in items]
+        ends = pa.array([0, len(members)], pa.int32())
+        return pa.ListArray.from_arrays(ends, pa.array(members, element))[0]
     return _one(type_.scalar, value)
 
 

@@ -63,7 +63,7 @@ def _reach(
     is_backwards = _is_backwards(ends)
     starts = ends[is_backwards].positions()
     side = relation.side(source=not is_backwards)
-    rows, nodes = walk(side, starts, hops, loops, loop_at_start=is_backwards)
+    rows, nodes = walk(side, starts, hops, loops, loop_at_start=is_backwards, look_at=run.look_at)
     _note(run, hop, is_backwards, len(rows))
     if is_backwards:
         return Pairs(nodes, starts[rows], None, relation.sizes)
@@ -210,6 +210,7 @@ class _Walk:
             self.is_prefix,
             loops,
             loop_at_start=self.is_backwards,
+            look_at=self.run.look_at,
         )
 
     def _side(self, *, reverse: bool = False) -> Runs:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +36,7 @@ from omnigraph.manifest.model import TableEntry
 from omnigraph.nonblocking import may_block
 from omnigraph.storage.handles import BY_PLACE, TableHandle
 from omnigraph.storage.masks import to_mask
-from omnigraph.storage.predicates import And, IsIn, Predicate, columns_of, list_equalities
+from omnigraph.storage.predicates import And, IsIn, Predicate, columns_of, leaves, list_equalities
 from omnigraph.storage.projection import ROW_ID
 from omnigraph.storage.tables import TableStorage
 
@@ -394,6 +395,11 @@ class TableView:
         held: a large table that is written to is better looked up many times than decoded often.
         """
         least = thresholds.USES_BEFORE_DECODING
+        if any(
+            isinstance(leaf, IsIn) and len(leaf.values) >= thresholds.MANY_VALUES
+            for leaf in leaves(predicate)
+        ):
+            return 1
         if not list_equalities(predicate) or self.size <= thresholds.SMALL_TABLE_ROWS:
             return least
         if not all(self.has_index(name) for name in columns_of(predicate)):
@@ -417,6 +423,10 @@ class TableView:
             truths = np.zeros(ranks.count, dtype=bool)
             truths[1:] = verdicts.to_numpy(zero_copy_only=False)
             return truths[ranks.codes]
+        equalities = list_equalities(predicate)
+        if 1 < len(equalities) <= thresholds.FEW_COMPARISONS:
+            masks = (self._mask(each, [each.column]) for each in equalities)
+            return reduce(np.logical_or, masks)
         columns = [self.column(name) for name in names]
         if len(names) == 1 and columns[0].null_count == 0:
             mask = number_mask(predicate, columns[0], self.handle.schema)

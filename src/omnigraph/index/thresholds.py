@@ -23,3 +23,7 @@ USES_BEFORE_DECODING = 2
 USES_BEFORE_RANKING = 16
 ROWS_DECODED_PER_LOOKUP = 2_000
 """How many rows are decoded and ranked in the time of one look-up by an index."""
+MANY_VALUES = 4_096
+"""A column that is to be among so many values is decoded at once: storage would read each."""
+FEW_COMPARISONS = 8
+"""So many values are compared with a column one after the other, rather than by a set."""

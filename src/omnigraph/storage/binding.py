@@ -107,6 +107,10 @@ def _bind_is_in(predicate: IsIn, column_type: pa.DataType) -> Predicate:
     column, values = predicate.column, predicate.values
     if values.type == column_type and _is_comparable(column_type):
         kept = values.drop_null()
+    elif pa.types.is_integer(values.type) and pa.types.is_integer(column_type):
+        numbers = values.drop_null().to_numpy()
+        least, greatest = _integer_range(column_type)
+        kept = pa.array(numbers[(numbers >= least) & (numbers <= greatest)]).cast(column_type)
     else:
         exact = [_exact(value, column_type, column) for value in values if value.is_valid]
         kept = pa.array([value for value in exact if value is not None], column_type)
@@ -185,15 +189,20 @@ def _date_neighbours(value: pa.Scalar, column_type: pa.DataType) -> Neighbours:
 
 
 def _integer_neighbours(number: Number, column_type: pa.DataType) -> Neighbours:
-    bits = column_type.bit_width
-    signed = pa.types.is_signed_integer(column_type)
-    least = -(2 ** (bits - 1)) if signed else 0
-    greatest = 2 ** (bits - 1) - 1 if signed else 2**bits - 1
+    least, greatest = _integer_range(column_type)
     if number != number or number == math.inf:
         return greatest, None
     if number == -math.inf:
         return None, least
     return _clamp(math.floor(number), math.ceil(number), least, greatest)
+
+
+def _integer_range(column_type: pa.DataType) -> tuple[int, int]:
+    """The least and the greatest value of an integer type."""
+    bits = column_type.bit_width
+    if pa.types.is_signed_integer(column_type):
+        return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    return 0, 2**bits - 1
 
 
 def _clamp(below: int, above: int, least: int, greatest: int) -> Neighbours:

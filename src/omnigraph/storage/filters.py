@@ -33,6 +33,8 @@ from omnigraph.storage.predicates import (
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _DEPTH_MAX = 16
+VALUES_MAX = 100_000
+"""How many values may be spelled: Lance takes some microseconds for each."""
 _UNKNOWN = "cast(null as boolean)"
 
 
@@ -63,6 +65,8 @@ def _is_safe(bound: Predicate, depth: int) -> bool:
             return False
         case Not(part):
             return depth < _DEPTH_MAX and _is_safe(part, depth + 1)
+        case IsIn(column, values):
+            return _is_plain(column) and len(values) <= VALUES_MAX
         case ListContains(column, value):
             # Inside a list Lance compares floats by their bits, and tells -0.0 from 0.0.
             return _is_plain(column) and not pa.types.is_floating(value.type)

@@ -46,6 +46,7 @@ from omnigraph.storage.written_rows import WrittenRows
 
 BATCH_ROWS = 8_192
 ADDRESS_BATCH_ROWS = 1 << 16
+MASK_BATCH_ROWS = 1 << 18
 CREATED = "_row_created_at_version"
 DELETION_FILES_MAX = 64
 UPDATED = "_row_last_updated_at_version"
@@ -111,6 +112,9 @@ class Reads:
         # Lance would count places after its filter.
         can_push = predicate is None or (places is None and _is_pushable(predicate, handle))
         mask = None if can_push else predicate
+        if mask is not None and not wanted:
+            # What is compared is dropped again, and a long list is prepared once per batch.
+            batch_rows = max(batch_rows, MASK_BATCH_ROWS)
         read = list(dict.fromkeys([*wanted, *([] if mask is None else columns_of(mask))]))
         options: dict[str, Any] = {
             "columns": [name for name in read if name not in handle.absent],
