@@ -186,3 +186,37 @@ def test_a_shared_address_brings_query_parameters_branch_and_time(
         expect(other.locator(".cm-content")).to_contain_text("query writers")
         expect(other.locator("input[name=year]")).to_have_value("2015")
         expect(other.locator(".banner.past")).to_contain_text("tag:v1")
+
+
+def test_a_query_is_stored_completed_by_its_name_and_run_with_its_parameters(
+    browser: Browser, library: Served, tmp_path: Path
+) -> None:
+    graph = Path(library.serving.settings.graphs[0].uri)
+    with (
+        served(single(graph, query_directory=tmp_path)) as server,
+        opened(browser, f"{server.url}/#/query") as page,
+    ):
+        store = page.get_by_role("button", name="Store", exact=True)
+        type_query(page, WRITERS.replace("$d.title", "$d.titel"))
+        expect(page.locator(".status")).to_contain_text("1 mistake")
+        expect(store).to_be_disabled()
+        type_query(page, WRITERS)
+        store.click()
+        expect(page.locator(".status")).to_contain_text("Stored as writers.")
+        expect(page.locator(".side")).to_contain_text("writers")
+        type_query(page, WRITERS.replace(" desc", ""))
+        store.click()
+        expect(page.locator(".problem")).to_contain_text("'writers' is stored already")
+        page.get_by_role("button", name="Replace writers").click()
+        expect(page.locator(".status")).to_contain_text("Stored as writers.")
+
+        type_query(page, "wri")
+        page.keyboard.press("Control+Space")
+        expect(page.locator(".cm-tooltip-autocomplete")).to_contain_text("writersstored query")
+        page.wait_for_timeout(100)  # the editor takes no choice that comes too soon to be meant
+        page.keyboard.press("Enter")
+        expect(page.locator(".write h2")).to_contain_text("Stored query writers")
+        page.locator("input[name=year]").fill("2015")
+        page.get_by_role("button", name="Run").click()
+        expect(page.locator(".grid .rows .row").first).to_contain_text("2017")
+    assert (tmp_path / "writers.gq").read_text() == WRITERS.replace(" desc", "")

@@ -77,8 +77,10 @@ def single(path: Path, **settings: Any) -> ServerSettings:
     """One graph, open to everybody unless tokens are given."""
     tokens = settings.pop("tokens", None)
     policy = settings.pop("policy_text", None)
-    queries = settings.pop("queries", {})
-    served = ServedGraph("default", str(path), policy_text=policy, queries=queries)
+    stored = {
+        name: settings.pop(name) for name in ("queries", "query_directory") if name in settings
+    }
+    served = ServedGraph("default", str(path), policy_text=policy, **stored)
     return ServerSettings(
         graphs=(served,),
         tokens=Tokens.from_pairs((tokens or {}).items()),

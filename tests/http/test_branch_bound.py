@@ -93,6 +93,7 @@ WRITES: dict[str, Send] = {
     "mutate_if_graph_commit": _mutate("/mutate/if-graph-commit", **_head("x")),
     "invoke_query": _invoke("/queries/add"),
     "invoke_query_if_graph_commit": _invoke("/queries/add/if-graph-commit", **_head("x")),
+    "store_query": lambda client, _: client.send("PUT", "/queries/x", json={"query": INSERT}),
     "load": _load("/load"),
     "ingest": _load("/ingest"),
     "loadNdjson": _lines,
@@ -135,6 +136,7 @@ WRITES: dict[str, Send] = {
     ),
 }
 NOT_OF_A_BRANCH = {
+    "store_query",
     "applySchema",
     "createTag",
     "deleteTag",

@@ -52,8 +52,8 @@ PARTS = {"mcp", "server_mcp", "listGraphs", "completeQuery", "checkQuery"}
 """Makes requests of its own; of the server; compile a text and read no rows."""
 
 
-# Masked, kinds of jobs (see test_jobs.py), and one that only rules of a cluster use.
-WITHOUT_OPERATION = {Action.INVOKE_QUERY, Action.CLEANUP, Action.REPAIR, Action.ADMIN}
+# Masked, and kinds of jobs (see test_jobs.py).
+WITHOUT_OPERATION = {Action.INVOKE_QUERY, Action.CLEANUP, Action.REPAIR}
 
 
 def allow(server: Served, *actions: Action) -> None:

@@ -314,3 +314,84 @@ def test_a_schema_that_breaks_a_stored_query_is_refused(tmp_path: Path) -> None:
         assert "grow" in refused.json()["error"]
         assert applied.json()["applied"] is True
         assert client.post("/queries/find", {"params": {"slug": "ada"}}).status_code == 200
+
+
+# Storing
+
+
+OWNER = POLICY + "  - { id: own, allow: { actors: { group: writers }, actions: [admin] } }\n"
+OLD = "query old($slug: String) { match { $p: Person { slug: $slug } } return { $p.age } }"
+
+
+@pytest.fixture
+def open_to_store(tmp_path: Path) -> Iterator[Served]:
+    """A server whose stored queries are a directory, with one in it."""
+    folder = tmp_path / "queries"
+    folder.mkdir()
+    (folder / "all.gq").write_text(OLD)
+    settings = single(
+        make_graph(tmp_path / "graph"),
+        tokens=TOKENS,
+        policy_text=OWNER,
+        queries={"old": StoredEntry(folder / "all.gq")},
+        query_directory=folder,
+    )
+    with served(settings) as server:
+        yield server
+
+
+def test_a_query_is_stored_listed_and_run_at_once(open_to_store: Served, tmp_path: Path) -> None:
+    with open_to_store.client("ada-token") as ada, open_to_store.client("bob-token") as bob:
+        made = ada.send("PUT", "/queries/find", json={"query": FILE})
+        names = [each["name"] for each in bob.get("/queries").json()["queries"]]
+        rows = bob.post("/queries/find", {"params": {"slug": "ada"}}).json()["rows"]
+        again = ada.send("PUT", "/queries/find", json={"query": FILE})
+        shorter = {"query": OLD.replace("old", "find"), "replace": True}
+        replaced = ada.send("PUT", "/queries/find", json=shorter)
+        left = [each["name"] for each in ada.get("/queries").json()["queries"]]
+
+    assert (made.status_code, made.json()["params"][0]["name"]) == (200, "slug")
+    assert names == ["find", "hidden", "old"]  # and not the mutation, which bob may not run
+    assert rows[0]["p.slug"] == "ada"
+    assert (again.status_code, replaced.status_code) == (409, 200)
+    assert "'find' is stored already" in again.json()["error"]
+    assert left == ["find", "old"]
+    assert [each.name for each in sorted((tmp_path / "queries").iterdir())] == ["all.gq", "find.gq"]
+    assert (tmp_path / "queries" / "find.gq").read_text() == shorter["query"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "status", "error"),
+    [
+        ("find", OLD, 400, "has no query 'find' — it has old"),
+        ("..%2Fx", OLD, 404, ""),
+        ("old", OLD, 409, "'old' is stored in 'all.gq' already"),
+        ("find", FILE.replace("$p.age", "$p.agee"), 400, "did you mean `age`?"),
+        ("find", "query find(", 400, "expected"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_and_nothing_written(
+    open_to_store: Served, tmp_path: Path, name: str, text: str, status: int, error: str
+) -> None:
+    with open_to_store.client("ada-token") as ada:
+        refused = ada.send("PUT", f"/queries/{name}", json={"query": text})
+
+    assert refused.status_code == status, refused.text
+    assert error in refused.json()["error"]
+    assert [each.name for each in (tmp_path / "queries").iterdir()] == ["all.gq"]
+
+
+def test_only_an_admin_stores_and_only_where_there_is_a_directory(
+    open_to_store: Served, tmp_path: Path
+) -> None:
+    asked = {"query": OLD.replace("old", "mine")}
+    with open_to_store.client("bob-token") as bob:
+        denied = bob.send("PUT", "/queries/mine", json=asked)
+    with (
+        served(single(make_graph(tmp_path / "other"))) as server,
+        server.client() as anyone,
+    ):
+        homeless = anyone.send("PUT", "/queries/mine", json=asked)
+
+    assert denied.status_code == 403
+    assert (homeless.status_code, "no directory" in homeless.json()["error"]) == (400, True)

@@ -108,6 +108,11 @@ export async function post<T>(path: string, body: unknown, signal?: AbortSignal)
   return parse(await (await send(path, { method: "POST", headers, body: JSON.stringify(body), signal })).text());
 }
 
+export async function put<T>(path: string, body: unknown): Promise<T> {
+  const headers = { "Content-Type": "application/json" };
+  return parse(await (await send(path, { method: "PUT", headers, body: JSON.stringify(body) })).text());
+}
+
 export async function remove(path: string): Promise<void> {
   await send(path, { method: "DELETE" });
 }

@@ -44,9 +44,12 @@ def ui(
 
     assert isinstance(call.scope, DirectScope)
     token = secrets.token_urlsafe(24)
-    settings = make_settings(
-        describe_graph(call.scope), call.actor, token, port, is_read_only=read_only
+    graph = replace(
+        describe_graph(call.scope),
+        queries=call.scope.queries,
+        query_directory=call.scope.query_directory,
     )
+    settings = make_settings(graph, call.actor, token, port, is_read_only=read_only)
 
     def announce(address: str) -> None:
         url = f"http://{address}/#token={token}"

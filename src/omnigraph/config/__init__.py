@@ -7,6 +7,7 @@ credentials.py  ~/.omnigraph/credentials: tokens, mode 0600
 tokens.py       which token goes to which address
 scope.py        flags and settings → the one graph that is meant
 registry.py     stored queries, checked against a schema
+store_query.py  a text as one more of them
 
 Nothing here prints: `Operator.warnings` is for the command line to show.
 """

@@ -248,8 +248,8 @@ def _list_directory(table: Table, place: Path) -> dict[str, StoredEntry]:
     """Every query of every file of a directory, but not of those below it, by name."""
     found: dict[str, StoredEntry] = {}
     files = sorted(place.glob(f"*{QUERY_SUFFIX}")) if place.is_dir() else []
-    if not files:
-        table.note(f"queries: '{place}' is not a directory with {QUERY_SUFFIX} files")
+    if not place.is_dir():
+        table.note(f"queries: '{place}' is not a directory")
     for file in files:
         for name in _list_names(file):
             other = found.setdefault(name, StoredEntry(file))

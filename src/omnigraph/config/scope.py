@@ -65,6 +65,7 @@ class DirectScope:
     name: str | None = None
     policy_file: Path | None = None
     queries: Mapping[str, StoredEntry] = field(default_factory=dict)
+    query_directory: Path | None = None
     retention: str | None = None
     embedding: Mapping[str, str] = field(default_factory=dict)
 
@@ -174,7 +175,10 @@ def _explicit(address: Address, settings: Settings) -> Scope | None:
     if address.uri is not None:
         project = settings.project
         return DirectScope(
-            _location(address.uri), policy_file=project.policy_file, queries=project.queries
+            _location(address.uri),
+            policy_file=project.policy_file,
+            queries=project.queries,
+            query_directory=project.query_directory,
         )
     return None
 
@@ -195,6 +199,7 @@ def _target_scope(name: str, settings: Settings) -> Scope:
         graph.name,
         graph.policy_file,
         graph.queries,
+        graph.query_directory,
         graph.retention,
         graph.embedding,
     )

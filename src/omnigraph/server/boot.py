@@ -112,6 +112,7 @@ def _graph_by_uri(uri: str, project: Project) -> ServedGraph:
         policy_name=str(project.policy_file),
         policy_resource=str(graph_root(uri)),
         queries=project.queries,
+        query_directory=project.query_directory,
     )
 
 
@@ -125,6 +126,7 @@ def _graph_by_name(name: str, project: Project, *, is_only: bool = False) -> Ser
         policy_text=_text(found.policy_file),
         policy_name=str(found.policy_file),
         queries=found.queries,
+        query_directory=found.query_directory,
         retention=found.retention,
         embedding=found.embedding,
     )

@@ -10,10 +10,11 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import field, replace
 
 from omnigraph.catalog import Catalog
 from omnigraph.config.registry import Registry, StoredQuery, load_registry
+from omnigraph.config.store_query import store_query
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, NotFoundError, OmnigraphError
 from omnigraph.graph import Graph
@@ -56,6 +57,7 @@ class OpenGraph:
     fragments_counted: Mapping[TableEntry, int] = field(default_factory=dict, repr=False)
     """What each table of main had at the last look, by the version that it showed."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _storing: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def uri(self) -> str:
@@ -98,6 +100,33 @@ class OpenGraph:
                 if served is self.served:  # otherwise a reload came between: check those
                     self.registry = registry
                     return
+
+    def store_query(self, name: str, text: str, *, replaces: bool) -> StoredQuery:
+        """Store a text under the name of a query of it, and serve it from now on.
+
+        Raises:
+            BadRequestError: The text is wrong, or this server stores no queries.
+            ConflictError: The name is taken.
+        """
+        with self._storing:
+            served = self.served
+            if served.query_directory is None:
+                raise BadRequestError(
+                    "this graph has no directory for stored queries — name one with "
+                    "`queries: ./queries` in omnigraph.yaml; nothing was stored"
+                )
+            entries = store_query(
+                served.query_directory,
+                served.queries,
+                self.graph.catalog,
+                name,
+                text,
+                replaces=replaces,
+            )
+            with self._lock:
+                self.served = replace(self.served, queries=entries)
+            self.check_queries()
+            return self.registry.queries[name]
 
     def check_queries_if_changed(self, known: Catalog) -> None:
         """Check them unless the schema of main is the known one: a merge may have changed it."""

@@ -265,6 +265,11 @@ OPERATIONS: tuple[Operation, ...] = (
         action=Action.INVOKE_QUERY, is_body_required=False, parameters=(_STORED, _CONDITION)
     ),
     _get("list_queries", "/queries", routes_queries.list_queries, answered.QueriesCatalog),
+    Operation(
+        "store_query", "PUT", _NAME, routes_queries.store_query, Action.ADMIN,
+        (answered.StoredQueryItem,), sent.StoreQueryRequest, parameters=(_STORED,),
+        errors=WRITE_ERRORS
+    ),
     _write("mutate", "/mutate", routes_writes.mutate, sent.ChangeRequest, answered.ChangeOutput),
     _write(
         "change", "/change", routes_writes.change, sent.ChangeRequest, answered.ChangeOutput,

@@ -161,7 +161,11 @@ def _to_adopt(old: ServedGraph, new: ServedGraph | None) -> ServedGraph:
     if new is None or new.uri != old.uri:
         return old
     return replace(
-        old, policy_text=new.policy_text, policy_name=new.policy_name, queries=new.queries
+        old,
+        policy_text=new.policy_text,
+        policy_name=new.policy_name,
+        queries=new.queries,
+        query_directory=new.query_directory,
     )
 
 

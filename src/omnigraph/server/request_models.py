@@ -134,6 +134,13 @@ class InvokeRequest(NotedModel):
     )
 
 
+class StoreQueryRequest(StrictModel):
+    """A query text to store, for everyone who may invoke stored queries."""
+
+    query: str = Field(description="The text; all of its queries are stored.")
+    replace: bool = Field(False, description="Whether one of that name may be replaced.")
+
+
 class IngestRequest(NotedModel):
     """Records to load, one JSON object per line."""
 

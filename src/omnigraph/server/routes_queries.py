@@ -1,4 +1,4 @@
-"""Operations on stored queries: list them, run one by name.
+"""Operations on stored queries: list them, run one by name, store one.
 
 A query that does not exist and one that the caller may not invoke get the same answer: a caller
 without permission learns nothing about it.
@@ -17,7 +17,7 @@ from omnigraph.manifest import MAIN
 from omnigraph.server import routes_reads, routes_writes
 from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response
-from omnigraph.server.request_models import InvokeRequest, resolve_branch
+from omnigraph.server.request_models import InvokeRequest, StoreQueryRequest, resolve_branch
 
 
 async def list_queries(call: Call) -> Response:
@@ -29,6 +29,15 @@ async def list_queries(call: Call) -> Response:
         if each.expose and call.graph.may_invoke(each, call.actor, call.bound)
     )
     return json_response({"queries": [_item(query) for query in shown]})
+
+
+async def store_query(call: Call) -> Response:
+    """Store a query under its name, in the directory that the configuration names."""
+    call.permit()
+    body = await call.body(StoreQueryRequest)
+    name = call.request.path_params["name"]
+    stored = await call.run_read(call.graph.store_query, name, body.query, replaces=body.replace)
+    return json_response(_item(stored))
 
 
 async def invoke_query(call: Call) -> Response:

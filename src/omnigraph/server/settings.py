@@ -68,7 +68,10 @@ LIMIT_VARIABLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ServedGraph:
-    """One graph to serve. `queries` are the entries of its stored queries, by name."""
+    """One graph to serve. `queries` are the entries of its stored queries, by name.
+
+    They are the files of `query_directory`, if there is one.
+    """
 
     graph_id: str
     uri: str
@@ -76,6 +79,7 @@ class ServedGraph:
     policy_name: str = "policy"
     policy_resource: str | None = None
     queries: Mapping[str, Any] = field(default_factory=dict)
+    query_directory: Path | None = None
     retention: str | None = None
     embedding: Mapping[str, str] = field(default_factory=dict)
 

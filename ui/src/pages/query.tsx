@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ApiError, catalog, get, may, post } from "../api";
+import { ApiError, catalog, get, may, post, put } from "../api";
 import { typeColour } from "../colours";
 import { CommitLink, CopyButton, Empty, Panel, Problem, Tabs, useLoad } from "../parts/basics";
 import Editor from "../parts/editor";
@@ -65,6 +65,8 @@ export default function Query() {
   const [isRunning, setIsRunning] = useState(false);
   const [view, setView] = useState<"result" | "plan">("result");
   const [row, setRow] = useState<Row | null>(null);
+  const [saved, setSaved] = useState("");
+  const [replaces, setReplaces] = useState<string | null>(null);
   const [, redraw] = useState(0);
   const stop = useRef<AbortController | null>(null);
   const catalogue = useLoad(() => get<{ queries: StoredQuery[] }>("/queries"), []);
@@ -172,6 +174,23 @@ export default function Query() {
     }
   }
 
+  /** Ask twice before one that is there is replaced. */
+  async function store() {
+    setError(null);
+    setSaved("");
+    try {
+      const chosen = await readCurrent();
+      if (!chosen) throw new ApiError(400, { error: "There is no query without mistakes at the cursor: nothing was stored." });
+      await put(`/queries/${encodeURIComponent(chosen.name)}`, { query: text, replace: replaces === chosen.name });
+      setSaved(`Stored as ${chosen.name}.`);
+      setReplaces(null);
+      catalogue.reload();
+    } catch (problem) {
+      setError(problem as Error);
+      setReplaces(problem instanceof ApiError && problem.status === 409 && catalogue.data?.queries.some((each) => each.name === current?.name) ? (current?.name ?? null) : null);
+    }
+  }
+
   function save() {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
@@ -180,6 +199,7 @@ export default function Query() {
     URL.revokeObjectURL(link.href);
   }
 
+  const open = (each: StoredQuery) => (setStored(each), setGiven({}));
   const share = () => `${location.origin}${location.pathname}${address("query", { q: text, p: Object.keys(given).length ? JSON.stringify(given) : "" })}`;
   const mistakes = found?.diagnostics.filter((each) => each.severity === "error").length ?? 0;
   return (
@@ -188,17 +208,19 @@ export default function Query() {
         <>
           {stored && <button onClick={() => setStored(null)}>Back to the editor</button>}
           {!stored && <CopyButton text={share}>Share</CopyButton>}
+          {!stored && may("admin") && <button onClick={store} disabled={!current} title="For everyone who may invoke stored queries">{replaces !== null && replaces === current?.name ? `Replace ${show(replaces)}` : "Store"}</button>}
           {!stored && <button onClick={save} title="For the directory that `queries:` of omnigraph.yaml names">Save as .gq</button>}
           {!stored && <button onClick={explain} disabled={isMutation}>Explain</button>}
           <button class="primary" onClick={run} disabled={isRunning || refusal !== null} title={refusal ?? "Ctrl+Enter"}>{isRunning ? "Running…" : isMutation ? "Run as one commit" : "Run"}</button>
         </>
       }>
         {stored ? <p class="note">{show(stored.description) || "This query has no description."}</p>
-          : <Editor key={edition} text={text} onText={(next, place) => (setText(next), setCursor(place))} onCheck={(checked, of) => setFound({ ...checked, of })} onRun={run} />}
+          : <Editor key={edition} text={text} onText={(next, place) => (setText(next), setCursor(place))} onCheck={(checked, of) => setFound({ ...checked, of })} onRun={run} stored={catalogue.data?.queries ?? []} onStored={open} />}
         {!stored && <p class="status">
           {queries.length > 1 && current && <>{`query ${current.name} of ${queries.length}`} · </>}
           {mistakes ? <span class="bad">{plural(mistakes, "mistake")}</span> : found?.of === text ? "no mistakes" : "checking…"}
           {refusal && <span class="bad"> · {refusal}</span>}
+          {saved && <span role="status"> · {show(saved)}</span>}
           <span class="quiet"> · Ctrl+Enter runs · Ctrl+Space completes</span>
         </p>}
       </Panel>
@@ -211,7 +233,7 @@ export default function Query() {
             <ul class="list">
               {catalogue.data.queries.map((each) => (
                 <li key={each.name}>
-                  <button class="link grow" onClick={() => (setStored(each), setGiven({}))}>{show(each.name)}</button>
+                  <button class="link grow" onClick={() => open(each)}>{show(each.name)}</button>
                   {each.mutation && <span class="chip">writes</span>}
                 </li>
               ))}

@@ -1,7 +1,7 @@
 // The query editor. Completion and mistakes come from the compiler of the server; only the colours
 // are decided here. It lives in a shadow root, where its styles need no permission of the page's
 // content security policy.
-import { acceptCompletion, autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
+import { acceptCompletion, autocompletion, closeBrackets, closeBracketsKeymap, type Completion, completionKeymap, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { bracketMatching, HighlightStyle, indentOnInput, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, linter, lintKeymap } from "@codemirror/lint";
@@ -12,7 +12,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { post } from "../api";
 import { branch } from "../state";
 import { toCharacters, toUnits } from "../text";
-import type { CheckOutput } from "../types";
+import type { CheckOutput, StoredQuery } from "../types";
 
 const KEYWORDS = new Set(
   ("all and as asc by case contains delete desc distinct either else end ends_with false for having in insert is limit match not " +
@@ -81,16 +81,36 @@ const looks = EditorView.theme({
 
 const ICONS: Record<string, string> = { class: "class", type: "type", property: "property", variable: "variable", edge: "interface", function: "function", keyword: "keyword", annotation: "text" };
 
-async function complete(context: CompletionContext): Promise<CompletionResult | null> {
+/** Whether a place is in no query: before, between or after them. */
+function isOutside(text: string): boolean {
+  const bare = text.replace(/\/\/.*|\/\*[^]*?(\*\/|$)|"(?:[^"\\]|\\.)*"?/g, "");
+  return bare.split("{").length <= bare.split("}").length && !/\bquery\s+\w*[^}]*$/.test(bare);
+}
+
+/** Stored queries, where no query is being written: one that is chosen is opened, with its parameters. */
+function listStored(text: string, word: string, { stored, onStored }: Props): Completion[] {
+  if (!isOutside(text)) return [];
+  return stored.filter((each) => each.name.startsWith(word)).map((each) => ({
+    label: each.name, type: "function", detail: "stored query", info: each.description || undefined,
+    apply: (editor: EditorView, _: Completion, from: number, to: number) => {
+      editor.dispatch({ changes: { from, to } });
+      onStored(each);
+    },
+  }));
+}
+
+async function complete(context: CompletionContext, props: Props): Promise<CompletionResult | null> {
   const before = context.matchBefore(/[$@]?\w+|[.:{]\s*/);
   if (!context.explicit && before === null) return null;
   const text = context.state.doc.toString();
+  const word = context.matchBefore(/\w*/)!;
+  const own = listStored(text.slice(0, word.from), word.text, props);
   try {
     const body = { text, offset: toCharacters(text, context.pos), branch: branch.value };
     const found = await post<{ start: number; items: { label: string; kind: string; detail: string; doc: string }[] }>("/editor/complete", body);
     return {
-      from: toUnits(text, found.start),
-      options: found.items.map((each) => ({ label: each.label, type: ICONS[each.kind], detail: each.detail, info: each.doc || undefined })),
+      from: own.length ? word.from : toUnits(text, found.start),
+      options: [...found.items.map((each) => ({ label: each.label, type: ICONS[each.kind], detail: each.detail, info: each.doc || undefined })), ...own],
       validFor: /^[$@]?\w*$/,
     };
   } catch {
@@ -104,6 +124,8 @@ interface Props {
   onText: (text: string, cursor: number) => void;
   onCheck: (found: CheckOutput, text: string) => void;
   onRun: () => void;
+  stored: StoredQuery[];
+  onStored: (query: StoredQuery) => void;
 }
 
 export default function Editor(props: Props) {
@@ -139,7 +161,7 @@ export default function Editor(props: Props) {
           Prec.highest(keymap.of([{ key: "Mod-Enter", run }, { key: "Tab", run: acceptCompletion }])),
           lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), closeBrackets(), highlightActiveLine(),
           language, syntaxHighlighting(colours), looks,
-          autocompletion({ override: [complete], activateOnTypingDelay: 60 }),
+          autocompletion({ override: [(context) => complete(context, latest.current)], activateOnTypingDelay: 60 }),
           linter(check, { delay: 200 }),
           keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
           EditorView.updateListener.of((update) => {
