@@ -11,6 +11,7 @@ import pytest
 LANCE = (
     "import omnigraph.storage.datasets, pyarrow as pa, sys, json; found = 'pandas' in sys.modules"
 )
+PACKAGE = LANCE.replace(".datasets", "")
 SERIES = "pa.array(pd.Series([1.0, None])).to_pylist()"
 
 
@@ -18,7 +19,7 @@ def run(*lines: str) -> object:
     """The value of the last line, and whether Lance brought pandas along."""
     *first, last = lines
     code = "\n".join([*first, f"print(json.dumps([found, {last}]))"])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
     return json.loads(done.stdout)
 
 
@@ -31,6 +32,10 @@ def run(*lines: str) -> object:
         pytest.param(
             [LANCE, "frame = pa.table({'x': [1.0]}).to_pandas()", "import pandas as pd", SERIES],
             id="converted-first",
+        ),
+        pytest.param(
+            [PACKAGE, "frame = pa.table({'x': [1.0]}).to_pandas()", "import pandas as pd", SERIES],
+            id="converted-before-lance",
         ),
     ],
 )

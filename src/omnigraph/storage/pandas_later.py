@@ -23,6 +23,7 @@ class _PandasLater:
 
     def __init__(self) -> None:
         self._asking: int | None = None
+        self._has_asked = False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name == _ASKS:
@@ -31,10 +32,14 @@ class _PandasLater:
             return None
         if self._asking == get_ident():
             raise ModuleNotFoundError("pandas is loaded later", name="pandas")
+        if not self._has_asked:
+            # Arrow may be what imports it, and would wait for itself if it were told to look.
+            return None
         return _wrap_load(PathFinder.find_spec(name, path, target), _load_and_tell_arrow)
 
     def _load_without_pandas(self, load: Callable[[], None]) -> None:
         self._asking = get_ident()
+        self._has_asked = True
         try:
             load()
         finally:
