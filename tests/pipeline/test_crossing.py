@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
 import pytest
 
 import omnigraph as og
@@ -16,7 +18,13 @@ from omnigraph import build_catalog, parse_schema
 from omnigraph.errors import OmnigraphError
 from omnigraph.machine import count_cores, measure_memory
 from omnigraph.pipeline import loader
-from omnigraph.pipeline.crossing import RATE_BYTES, Machine, is_faster_on_spark
+from omnigraph.pipeline.crossing import (
+    PART_BYTES_MIN,
+    RATE_BYTES,
+    Machine,
+    is_faster_on_spark,
+    share_bytes,
+)
 from omnigraph.pipeline.engine import PART_BYTES, PART_BYTES_VARIABLE
 from omnigraph.pipeline.loader import stays_in_process
 from omnigraph.pipeline.ranges import Input
@@ -73,6 +81,44 @@ def test_a_load_takes_a_thread_per_core_while_there_is_memory(
     machine = Machine(cores, memory * GB, is_spark_running=False)
 
     assert machine.count_threads(PART_BYTES) == threads
+
+
+@pytest.mark.parametrize(
+    ("cores", "megabytes", "share"),
+    [(1, 48, 16), (2, 48, 6), (4, 160, 10), (2, 17, 4), (2, 3, 4), (2, 1_000, 16), (2, 0, 4)],
+)
+def test_input_is_cut_so_that_every_thread_gets_several_parts(
+    cores: int, megabytes: int, share: int
+) -> None:
+    machine = Machine(cores, 64 * GB, is_spark_running=False)
+
+    assert share_bytes(megabytes << 20, PART_BYTES, machine) == share << 20
+    assert share_bytes(megabytes << 20, 100, machine) == 100 < PART_BYTES_MIN
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl", "arrow"])
+def test_files_of_less_than_a_part_each_keep_all_threads_busy(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Machine, "here", lambda: Machine(2, 64 * GB, is_spark_running=False))
+    monkeypatch.setattr("omnigraph.pipeline.crossing.PART_BYTES_MIN", 500)
+    rows = pa.table({"text": [f"a note, number {n}" for n in range(400)]})
+    path = tmp_path / f"Note.{ending}"
+    match ending:
+        case "csv":
+            pcsv.write_csv(rows, path)
+        case "parquet":
+            pq.write_table(rows, path, row_group_size=20)
+        case "jsonl":
+            path.write_text("".join(f'{{"text": "{text}"}}\n' for text in rows["text"]))
+        case _:
+            with pa.ipc.new_file(path, rows.schema) as file:
+                file.write_table(rows, max_chunksize=20)
+    catalog = build_catalog(parse_schema(SCHEMA))
+    planned = plan_source({"Note": path}, catalog, path.stat().st_size - 1, {})
+
+    assert planned.parts >= 4
+    assert not planned.is_small
 
 
 def test_the_machine_is_the_one_this_process_may_use() -> None:

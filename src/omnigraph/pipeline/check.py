@@ -106,7 +106,9 @@ def _check_ids_of(columns: KeyColumns, entity: EntityType, limit: int | None) ->
             distinct = pc.unique(ids)
     match columns.plan.mode:
         case LoadMode.MERGE:
-            outcome.lost = np.setdiff1d(row_numbers, last_by_id(rows)[ROW_NUMBER].to_numpy())
+            outcome.lost = np.setdiff1d(
+                row_numbers, last_by_id(rows)[ROW_NUMBER].to_numpy(), assume_unique=True
+            )
             counts_edges = isinstance(entity, EdgeType) and not entity.cardinality.is_default
             wanted = [ID, "src"] if counts_edges else [ID]
             outcome.replaced = columns.read_committed(key, wanted, among=pc.unique(ids), by=ID)

@@ -3,6 +3,7 @@
     in process   input bytes / rate / gain of threads
     on Spark     start + input bytes / rate · overhead / workers
 
+Input is cut so that every thread has its share of it, also where that is less than a whole part.
 Rows that are in this process already would first have to leave it, so they never cross. A machine
 with one core, an input of one part, and one without memory for the workers have nothing to gain.
 """
@@ -28,6 +29,11 @@ THREADS_MAX = 4
 THREAD_GAIN = 0.7
 """How much of a core each thread but the first is worth. Measured: benchmarks/files.py."""
 
+PARTS_PER_THREAD = 4
+"""Into how many parts a thread's share is cut: the last of them is what other threads wait for."""
+PART_BYTES_MIN = 4 * 1024 * 1024
+"""What a part has at least: each one becomes a file of its own."""
+
 JAVA_BYTES = 1024**3
 WORKER_BYTES_PER_PART_BYTE = 15
 MEMORY_SHARE = 2
@@ -50,6 +56,13 @@ class Machine:
         """How many parts of an input this process loads at a time."""
         fitting = self.memory_bytes // (MEMORY_SHARE * WORKER_BYTES_PER_PART_BYTE * part_bytes)
         return max(1, min(self.cores, THREADS_MAX, fitting))
+
+
+def share_bytes(file_bytes: int, part_bytes: int, machine: Machine) -> int:
+    """How large the parts of this much input are, up to `part_bytes`: each thread gets several."""
+    threads = machine.count_threads(part_bytes)
+    share = file_bytes // (PARTS_PER_THREAD * threads)
+    return min(part_bytes, max(share, PART_BYTES_MIN)) if threads > 1 else part_bytes
 
 
 def is_faster_on_spark(file_bytes: int, parts: int, part_bytes: int, machine: Machine) -> bool:

@@ -20,7 +20,7 @@ def find_repeated(texts: pa.StringArray) -> npt.NDArray[np.int64]:
     """The places of texts that may occur more than once, ascending."""
     hashes = hash_texts(texts)
     ordered = np.sort(hashes)
-    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
     return np.flatnonzero(np.isin(hashes, repeated)) if len(repeated) else np.empty(0, np.int64)
 
 

@@ -96,7 +96,9 @@ def read_item(columns: KeyColumns, item: KeyItem, names: Sequence[str]) -> Itera
     """Columns of an item with the name of each row, a bounded number of rows at a time."""
     match item:
         case LoadedRows(parts=parts):
-            yield pa.concat_tables(columns.read_parts(parts, names))
+            rows = pa.concat_tables(columns.read_parts(parts, names))
+            for start in range(0, rows.num_rows, columns.plan.item_rows):
+                yield rows.slice(start, columns.plan.item_rows)
         case CommittedRows(table_key=table_key, fragments=fragments, first=first):
             for chunk in columns.scan_committed(table_key, names, fragments):
                 numbers = np.arange(first, first + chunk.num_rows)

@@ -61,9 +61,10 @@ class Lines:
         raw = np.frombuffer(self.data, dtype=np.uint8)
         heads = raw[np.minimum(self.starts, max(len(raw) - 1, 0))] if len(raw) else raw
         is_object = (lengths > 0) & (heads == _BRACE)
-        others = np.flatnonzero(~is_object).tolist()
-        kept = [index for index in others if not _is_blank(self.text(index))]
-        return np.union1d(np.flatnonzero(is_object), np.array(kept, dtype=np.int64))
+        is_held = is_object
+        for index in np.flatnonzero(~is_object).tolist():
+            is_held[index] = not _is_blank(self.text(index))
+        return np.flatnonzero(is_held)
 
     def classify(self) -> tuple[dict[tuple[str, str], Indexes], Indexes]:
         """(`type` or `edge`, its value) → the lines that begin so, in order; and the other lines.

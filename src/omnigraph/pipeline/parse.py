@@ -78,7 +78,7 @@ def _parse_lines(lines: Lines, rules: _Rules) -> Parsed:
             others.append(indexes)
         else:
             known = alike.get(entity.table_key)
-            joined = indexes if known is None else np.union1d(known[1], indexes)
+            joined = indexes if known is None else np.sort(np.concatenate([known[1], indexes]))
             alike[entity.table_key] = (entity, joined)
     parsed = _parse_each(lines, np.sort(np.concatenate(others)), rules)
     # A type with even one other line is read record by record, so that its records stay in order.

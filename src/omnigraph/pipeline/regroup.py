@@ -81,7 +81,7 @@ class Regroup:
     def _keep_lost(self, rows: Numbers) -> Iterator[tuple[int, str]]:
         numbers, places = split_row_number(rows)
         by_range: dict[int, list[pa.Table]] = {}
-        for number in np.unique(numbers).tolist():
+        for number in np.flatnonzero(np.bincount(numbers)).tolist():
             part = self.plan.parts[number]
             ordinals = part.find_ordinals(places[numbers == number])
             by_range.setdefault(part.range_index, []).append(_name_records(part, ordinals))
@@ -91,7 +91,7 @@ class Regroup:
 
     def _keep_replaced(self, rows: pa.Table) -> Iterator[CommittedRows]:
         items, addresses = rows[_ITEM].to_numpy(), rows[ADDRESS].to_numpy()
-        for number in np.unique(items).tolist():
+        for number in np.flatnonzero(np.bincount(items)).tolist():
             chosen = np.sort(addresses[items == number])
             kept = keep_file(self.plan, self.scratch, "deleted", pa.table({ADDRESS: chosen}))
             item = self.committed[number]

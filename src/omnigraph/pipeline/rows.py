@@ -96,7 +96,7 @@ def good_rows(
     has_made_ids = is_generated and entity.key is None
     good = GoodRows(made.table, np.arange(len(group.lines)) + first_ordinal, has_made_ids)
     if bad:
-        kept = np.setdiff1d(np.arange(len(group.lines)), [row.index for row in bad])
+        kept = np.delete(np.arange(len(group.lines)), [row.index for row in bad])
         good.table, good.ordinals = made.table.take(kept), kept + first_ordinal
     last = _deduplicate(_embed(group, good, plan, first_ordinal, faults), plan)
     # Only now: a record that lost to one which is dropped must not come back instead of it.
@@ -137,7 +137,7 @@ def _embed(
         in_group = good.ordinals - first_ordinal
         bad = tuple(replace(row, index=int(in_group[row.index])) for row in missing)
         faults.add(group, BadRows(bad, missing.total))
-        kept = np.setdiff1d(np.arange(good.table.num_rows), rows)
+        kept = np.delete(np.arange(good.table.num_rows), rows)
         good.table, good.ordinals = good.table.take(kept), good.ordinals[kept]
     return good
 

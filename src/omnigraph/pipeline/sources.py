@@ -16,6 +16,7 @@ from omnigraph.catalog import Catalog, EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, with_suggestion
 from omnigraph.pipeline.binding import RowRules
+from omnigraph.pipeline.crossing import Machine, share_bytes
 from omnigraph.pipeline.embed import has_vectors
 from omnigraph.pipeline.exported_models import read_models
 from omnigraph.pipeline.formats.json_file import plan_json
@@ -101,7 +102,9 @@ class _Planner:
 
     def plan(self, files: Iterable[FoundFile]) -> Input:
         found = list(files)
-        planned = [self._plan_file(file) for file in found]
+        sizes = [size_of(file.path, self.options) for file in found]
+        share = share_bytes(sum(sizes), self.part_bytes, Machine.here())
+        planned = [self._plan_file(*each, share) for each in zip(found, sizes, strict=True)]
         ranges = [each for file in planned for each in file.ranges]
         weight = sum(file.weight for file in planned)
         notes = tuple(show_names(note) for file in planned for note in file.notes)
@@ -119,14 +122,13 @@ class _Planner:
         """What made the vectors of the files, for a graph that has some: others are not asked."""
         return read_models(paths, self.options) if has_vectors(self.catalog) else {}
 
-    def _plan_file(self, file: FoundFile) -> PlannedFile:
+    def _plan_file(self, file: FoundFile, size: int, part_bytes: int) -> PlannedFile:
         path, rules = file.path, file.rules
-        size = size_of(path, self.options)
         found = find_format(path, self.options, is_typed=rules is not None)
         if rules is None and found is JSON:
-            return plan_json(path, size, self.part_bytes, self.options)
+            return plan_json(path, size, part_bytes, self.options)
         rules = rules or RowRules(self._named_type(path))
-        return found.plan(TypedFile(path, size, rules), self.part_bytes, self.options)
+        return found.plan(TypedFile(path, size, rules), part_bytes, self.options)
 
     def find_mapped(self, mapping: str, data: Source | None) -> Iterator[FoundFile]:
         """The files that a mapping names, below a directory if one is given."""

@@ -109,7 +109,7 @@ def _list_dropped(plan: LoadPlan, task: RangeTask) -> dict[str, Ordinals]:
         records = decode_table(data)
         for key in pc.unique(records["table_key"]).to_pylist():
             named = records.filter(pc.equal(records["table_key"], key))["ordinal"].to_numpy()
-            dropped[key] = np.union1d(dropped.get(key, named), named)
+            dropped[key] = np.concatenate([dropped.get(key, named[:0]), named])
     return dropped
 
 

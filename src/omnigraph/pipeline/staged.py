@@ -133,7 +133,7 @@ class StagedLoad:
         """Take rows out of the load: those with these numbers, and per range those of a file."""
         numbers, rows = split_row_number(row_numbers)
         changed: dict[int, RangeTask] = {}
-        for number in np.unique(numbers).tolist():
+        for number in np.flatnonzero(np.bincount(numbers)).tolist():
             part = check.parts[number]
             if part.rows is not None:
                 self._drop_held(part, rows[numbers == number])
@@ -148,7 +148,7 @@ class StagedLoad:
 
     def _drop_held(self, part: StagedPart, rows: RowNumbers) -> None:
         assert part.rows is not None
-        kept = np.setdiff1d(np.arange(part.row_count), rows)
+        kept = np.delete(np.arange(part.row_count), rows)
         smaller = replace(
             part,
             rows=part.rows.take(pa.array(kept)),
@@ -239,4 +239,4 @@ class StagedLoad:
 def _without(task: RangeTask, table_key: str, ordinals: Ordinals) -> RangeTask:
     dropped = dict(task.dropped)
     before = dropped.get(table_key, np.empty(0, np.int64))
-    return replace(task, dropped=dropped | {table_key: np.union1d(before, ordinals)})
+    return replace(task, dropped=dropped | {table_key: np.concatenate([before, ordinals])})

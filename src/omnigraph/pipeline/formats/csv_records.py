@@ -58,7 +58,7 @@ def find_breaks(data: bytes, delimiter: bytes) -> tuple[Offsets, bool]:
     raw = np.frombuffer(data, dtype=np.uint8)
     breaks = np.flatnonzero(raw == _NEWLINE)
     if b"\r" in data:
-        breaks = np.union1d(breaks, _lone_returns(raw))
+        breaks = np.sort(np.concatenate([breaks, _lone_returns(raw)]))
     quotes = _find_quotes(data, delimiter)
     if quotes is None:
         return _read_fields(data, delimiter)

@@ -72,7 +72,7 @@ class _CsvText:
     def kept(self) -> npt.NDArray[np.int64]:
         """The records that are rows."""
         every = np.arange(len(self.records.starts))
-        return np.setdiff1d(every, list(self._ragged)) if self._ragged else every
+        return np.delete(every, list(self._ragged)) if self._ragged else every
 
     @property
     def lines(self) -> npt.NDArray[np.int64]:
@@ -98,7 +98,7 @@ class _CsvText:
         for number, reason in sorted(bad.items()):
             text = self._bytes(number).decode(errors="replace")
             parsed.refuse(int(self.records.lines[number]), reason, text, name=self._name)
-        kept = np.setdiff1d(np.arange(len(self.records.starts)), list(bad))
+        kept = np.delete(np.arange(len(self.records.starts)), list(bad))
         pieces = [self._bytes(number) for number in kept.tolist()]
         lines = self.records.lines[kept]
         ends = np.cumsum([len(piece) + 1 for piece in pieces], dtype=np.int64) - 1
