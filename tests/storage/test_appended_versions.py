@@ -139,17 +139,18 @@ def test_a_table_that_lance_writes_in_another_way_is_left_to_lance(
     made = lance.write_dataset(
         rows(1), str(tmp_path), enable_stable_row_ids=True, data_storage_version="2.2"
     )
+    made.update_config({"z": "1", "y": "2", "x": "3"})  # in any order, and they keep it
     operation = write_fragments(rows(1), made, return_transaction=True).operation
     commit_by_lance(made, [operation], ["u"])
     location = TableLocation(str(tmp_path))
-    assert Chain.begin(location, 2, append_of(operation, "u")) is not None
-    assert Chain.begin(location, 2, append_of(operation, "v")) is None
+    assert Chain.begin(location, 3, append_of(operation, "u")) is not None
+    assert Chain.begin(location, 3, append_of(operation, "v")) is None
 
     def spell(number: int, kind: int, value: Any) -> bytes:
         return encode(number, kind, value + 1 if number == 11 else value)
 
     monkeypatch.setattr(appended_versions, "encode", spell)
-    assert Chain.begin(location, 2, append_of(operation, "u")) is None
+    assert Chain.begin(location, 3, append_of(operation, "u")) is None
 
 
 def test_a_version_that_is_there_is_never_replaced(tmp_path: Path) -> None:

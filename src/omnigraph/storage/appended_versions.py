@@ -22,6 +22,7 @@ import struct
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from typing import TypeAlias
 
 from lance.dataset import LanceOperation
@@ -87,7 +88,8 @@ class Chain:
     indexes: bytes
     rows: bytes
     """The columns and the fragments."""
-    others: Sequence[_Field]
+    others: Sequence[tuple[int, bytes]]
+    """The other fields that stay as they are: number and bytes."""
     footer: bytes
     version: int
     fragment_id: int
@@ -133,10 +135,12 @@ class Chain:
 
     def _extend(self, added: Append, nanoseconds: int) -> tuple[bytes, bytes]:
         """The file of the next version, and its transaction; the chain then stands there."""
-        transaction = _encode_transaction(self.version, added)
+        files = [_encode_file(each) for each in added.fragments]
+        transaction = _encode_transaction(self.version, added, files)
         self.version += 1
-        for each in added.fragments:
-            self.rows += encode(_FRAGMENT, LENGTH_DELIMITED, self._encode_fragment(each))
+        for each, file in zip(added.fragments, files, strict=True):
+            fragment = self._encode_fragment(file, each.physical_rows)
+            self.rows += encode(_FRAGMENT, LENGTH_DELIMITED, fragment)
             self.fragment_id += 1
             self.row_id += each.physical_rows
         name = f"{self.version - 1}-{added.uuid}.txn".encode()
@@ -148,20 +152,20 @@ class Chain:
             (_NEXT_ROW_ID, VARINT, self.row_id),
             (_TRANSACTION, VARINT, len(self.indexes)),
         ]
-        fields = sorted([*self.others, *changed], key=lambda field: field[0])
-        manifest = self.rows + b"".join(encode(*field) for field in fields)
+        own = [(field[0], encode(*field)) for field in changed]
+        fields = sorted([*self.others, *own], key=itemgetter(0))
+        manifest = self.rows + b"".join(encoded for _, encoded in fields)
         before = self.indexes + _with_length(transaction)
         start = struct.pack("<Q", len(before))
         return before + _with_length(manifest) + start + self.footer, transaction
 
-    def _encode_fragment(self, added: FragmentMetadata) -> bytes:
+    def _encode_fragment(self, file: bytes, count: int) -> bytes:
         """What a manifest says of a new fragment: also the ids of its rows and who wrote them."""
-        count = added.physical_rows
         ids = _message((1, _message((1, _numbers((1, self.row_id), (2, self.row_id + count))))))
         span = _message((1, _numbers((2, count))))
         versions = _message((1, _message((1, span)) + _numbers((2, self.version))))
-        stamps = _message((7, versions), (9, versions))
-        return _numbers((1, self.fragment_id)) + _encode_file(added) + _message((5, ids)) + stamps
+        number = _numbers((1, self.fragment_id))
+        return number + file + _message((5, ids), (7, versions), (9, versions))
 
 
 def _undo(location: TableLocation, written: bytes, made_by: Append) -> tuple[Chain, int]:
@@ -178,7 +182,11 @@ def _undo(location: TableLocation, written: bytes, made_by: Append) -> tuple[Cha
             break
         last += length
         ends.append(last)
-    others = [field for field in read_fields(manifest[last:]) if field[0] not in _CHANGED]
+    others = [
+        (field[0], encode(*field))
+        for field in read_fields(manifest[last:])
+        if field[0] not in _CHANGED
+    ]
     facts = {number: value for number, _, value in read_fields(manifest[last:])}
     section = facts[_TRANSACTION]
     version, fragment_id, row_id = (
@@ -212,12 +220,12 @@ def _undo(location: TableLocation, written: bytes, made_by: Append) -> tuple[Cha
     return chain, seconds * 1_000_000_000 + nanos
 
 
-def _encode_transaction(read_version: int, added: Append) -> bytes:
+def _encode_transaction(read_version: int, added: Append, files: Sequence[bytes]) -> bytes:
     properties = [
         _message((4, _message((1, key.encode()), (2, value.encode()))))
         for key, value in added.properties.items()
     ]
-    fragments = b"".join(_message((1, _encode_file(each))) for each in added.fragments)
+    fragments = b"".join(_message((1, file)) for file in files)
     head = _numbers((1, read_version)) + _message((2, added.uuid.encode()))
     return head + b"".join(properties) + _message((100, fragments))
 

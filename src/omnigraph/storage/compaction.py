@@ -61,7 +61,7 @@ class CompactionStaging:
             groups = list(_groups(handle._dataset, target_rows, without))
             if not groups:
                 return None
-            plans = [_describe(handle._dataset, each, target_rows) for each in groups]
+            plans = _describe(handle._dataset, groups, target_rows)
         if tasks is not None and tasks.takes(handle):
             written = tasks.run(handle, rewrite_by_task, plans)
         else:
@@ -69,7 +69,7 @@ class CompactionStaging:
         # The type information of Lance does not know that results have a JSON form.
         result_type: Any = RewriteResult
         results = [result_type.from_json(each) for each in written]
-        operation = LanceOperation.Rewrite(_rewrite_groups(handle, results), [])
+        operation = LanceOperation.Rewrite(_rewrite_groups(handle, groups, results), [])
         rows = sum(
             fragment.physical_rows for result in results for fragment in result.new_fragments
         )
@@ -110,16 +110,29 @@ def _covering_segments(dataset: LanceDataset, without: Collection[str]) -> Any:
     return lambda fragment_id: frozenset(uuid for uuid, ids in kept if fragment_id in ids)
 
 
-def _describe(dataset: LanceDataset, group: list[LanceFragment], target_rows: int) -> str:
-    """The rewriting of one group, as Lance's own task in JSON."""
+def _describe(
+    dataset: LanceDataset, groups: list[list[LanceFragment]], target_rows: int
+) -> list[str]:
+    """The rewriting of each group, as Lance's own task in JSON."""
     # The type information of Lance does not know that plans and tasks have a JSON form.
-    plan: Any = Compaction.plan(dataset, {"target_rows_per_fragment": target_rows})
-    task = {
-        "task": {"fragments": [fragment.metadata.to_json() for fragment in group]},
-        "read_version": dataset.version,
-        "options": json.loads(plan.json())["options"],
-    }
-    return json.dumps(task)
+    asked: Any = Compaction.plan(dataset, {"target_rows_per_fragment": target_rows})
+    plan = json.loads(asked.json())
+    # Lance plans other groups of mostly the same fragments, and is quicker to describe them.
+    known = {each["id"]: each for task in plan["tasks"] for each in task["fragments"]}
+    return [
+        json.dumps(
+            {
+                "task": {
+                    "fragments": [
+                        known.get(each.fragment_id) or each.metadata.to_json() for each in group
+                    ]
+                },
+                "read_version": dataset.version,
+                "options": plan["options"],
+            }
+        )
+        for group in groups
+    ]
 
 
 def _rewrite(handle: TableHandle, task: str) -> str:
@@ -136,7 +149,7 @@ def rewrite_by_task(_: object, handle: TableHandle, task: str) -> str:
 
 
 def _rewrite_groups(
-    handle: TableHandle, results: list[RewriteResult]
+    handle: TableHandle, groups: list[list[LanceFragment]], results: list[RewriteResult]
 ) -> list[LanceOperation.RewriteGroup]:
     """Pair old and new fragments, the new ones under ids that were never used.
 
@@ -144,13 +157,11 @@ def _rewrite_groups(
     open would claim that indexes cover a fragment which they do not.
     """
     next_id = max_fragment_id(handle._dataset) + 1
-    groups = []
-    for result in results:
-        # The type information of Lance calls this `old_fragments`; that attribute is not there.
-        originals = result.original_fragments  # type: ignore[attr-defined]
+    found = []
+    for group, result in zip(groups, results, strict=True):
         fragments: list[FragmentMetadata] = []
         for fragment in result.new_fragments:
             fragments.append(replace(fragment, id=next_id))
             next_id += 1
-        groups.append(LanceOperation.RewriteGroup(originals, fragments))
-    return groups
+        found.append(LanceOperation.RewriteGroup([each.metadata for each in group], fragments))
+    return found

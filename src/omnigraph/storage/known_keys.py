@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from lance.fragment import FragmentMetadata
 
 from omnigraph.lru import Lru
-from omnigraph.storage.handles import TableHandle
-from omnigraph.storage.lance_errors import lance_errors
+from omnigraph.storage.fragments import file_names
+from omnigraph.storage.handles import Fragment, TableHandle
 from omnigraph.storage.predicates import IsIn
 from omnigraph.storage.reads import Reads
 
@@ -33,11 +33,12 @@ class KnownKeys:
     def __init__(self, reads: Reads) -> None:
         self._reads = reads
         self._by_file = Lru[str, pa.Array](FRAGMENTS_MAX)
+        """By the first data file of a fragment, which no other one has."""
 
     def remember(self, fragments: Sequence[FragmentMetadata], keys: pa.ChunkedArray) -> None:
         """Keep the keys of rows that were just written, when they make one small fragment."""
         if len(fragments) == 1 and len(keys) == fragments[0].physical_rows <= ROWS_MAX:
-            self._by_file.put(_file_of(fragments[0]), keys.combine_chunks())
+            self._by_file.put(file_names(fragments[0])[0], keys.combine_chunks())
 
     def are_new(self, handle: TableHandle, column: str, keys: pa.ChunkedArray) -> bool:
         """Whether no row of a version has one of these keys."""
@@ -59,34 +60,25 @@ class KnownKeys:
         self, handle: TableHandle, column: str, type_: pa.DataType
     ) -> tuple[pa.ChunkedArray, list[int]]:
         """The keys of all small fragments, and the ids of the large ones."""
-        with lance_errors("listing fragments", handle.location, handle.version):
-            found = [each.metadata for each in handle._dataset.get_fragments()]
+        found = self._reads.fragments(handle)
         small = [each for each in found if each.physical_rows <= ROWS_MAX]
-        large = [each.id for each in found if each.physical_rows > ROWS_MAX]
+        large = [each.fragment_id for each in found if each.physical_rows > ROWS_MAX]
         return pa.chunked_array(self._read_keys(handle, column, small), type_), large
 
     def _read_keys(
-        self, handle: TableHandle, column: str, small: Sequence[FragmentMetadata]
+        self, handle: TableHandle, column: str, small: Sequence[Fragment]
     ) -> list[pa.Array]:
         """The keys of small fragments: those that are not known are read in one scan, and kept."""
-        files = {each.id: _file_of(each) for each in small}
-        kept = {number: self._by_file.get(file) for number, file in files.items()}
-        known = [keys for keys in kept.values() if keys is not None]
+        kept = [self._by_file.get(each.files[0]) for each in small]
+        known = [keys for keys in kept if keys is not None]
         if len(known) == len(small):
             return known
-        fragments = self._reads.fragments(handle)
-        unknown = [each for each in fragments if kept.get(each.fragment_id, known) is None]
+        unknown = [each for each, keys in zip(small, kept, strict=True) if keys is None]
         # Deleted rows too: what this version does not show any more, another branch may.
         rows, start = self._reads.scan_physical(handle, [column], unknown), 0
         for each in unknown:
             keys = rows[column].slice(start, each.physical_rows).combine_chunks()
             start += each.physical_rows
-            self._by_file.put(files[each.fragment_id], keys)
+            self._by_file.put(each.files[0], keys)
             known.append(keys)
         return known
-
-
-def _file_of(fragment: FragmentMetadata) -> str:
-    """The name of its first data file, which no other fragment has."""
-    # `path` makes a class of its own each time, for callers of long ago.
-    return str(fragment.files[0]._path)

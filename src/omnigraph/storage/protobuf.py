@@ -10,6 +10,7 @@ Edit: TypeAlias = Callable[[int, Value], Value]
 
 VARINT, LENGTH_DELIMITED = 0, 2
 _FIXED_WIDTHS = {1: 8, 5: 4}
+_ONE_BYTE = [bytes([value]) for value in range(0x80)]
 
 
 def read_fields(message: Value) -> Iterator[tuple[int, int, Value]]:
@@ -95,6 +96,8 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
 
 def encode_varint(value: int) -> bytes:
     """A number in as many bytes as it needs."""
+    if value <= 0x7F:
+        return _ONE_BYTE[value]
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
