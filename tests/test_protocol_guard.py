@@ -30,6 +30,7 @@ STEPS = {
 # Who else takes one of the steps, and why it is none of the protocol's.
 OTHERS = {
     ("storage/tables.py", "commit_staged"): "a restore is a commit of its own",
+    ("branch/reset.py", "commit_staged"): "begins a fork that no branch shows yet",
     ("write/purge.py", "commit_staged"): "empties a table that no branch shows",
     ("upkeep/repair.py", "publish"): "shows what something else has written; nothing moves",
     ("undo_calls.py", "restore"): "the call of a graph of that name, which is a merge",

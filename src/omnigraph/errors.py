@@ -19,7 +19,7 @@
     │                                                          EtagMismatch (412)
     │                                                          MergeConflicts
     │                                                          ChecksFailed SourceMoved
-    │                                                          MergeRequestNotOpen
+    │                                                          MergeRequestNotOpen BranchInUse
     ├── ResourceLimitError  send less                    413
     ├── EmbeddingFailed     look at the provider         500
     ├── StorageError        look at the store            500   InvariantViolated StorageFull
@@ -729,6 +729,21 @@ class BranchExists(ConflictError):
     def __init__(self, branch: str) -> None:
         super().__init__(f"branch '{branch}' already exists — choose another name")
         self.branch = branch
+
+
+class BranchInUse(ConflictError):
+    """Other branches come from commits of the branch that would be dropped. Nothing was done."""
+
+    def __init__(self, branch: str, others: Sequence[str]) -> None:
+        named = ", ".join(f"'{each}'" for each in others[:10])
+        more = f" and {len(others) - 10} more" if len(others) > 10 else ""
+        comes = "comes" if len(others) == 1 else "come"
+        super().__init__(
+            f"branch '{branch}' is in use: {named}{more} {comes} from commits that would be "
+            "dropped — nothing was changed; use `revert` to take them back by a new commit, or go "
+            "back less far"
+        )
+        self.branch, self.others = branch, tuple(others)
 
 
 class TagExists(ConflictError):

@@ -35,6 +35,8 @@ class Failpoint(StrEnum):
     INIT_AFTER_COORDINATOR_INIT = "init.after_coordinator_init"
     BRANCH_CREATE_AFTER_MANIFEST_BRANCH_CREATE = "branch_create.after_manifest_branch_create"
     BRANCH_DELETE_BEFORE_TABLE_CLEANUP = "branch_delete.before_table_cleanup"
+    BRANCH_RESET_BEFORE_PUBLISH = "branch_reset.before_publish"
+    BRANCH_RESET_BEFORE_TABLE_CLEANUP = "branch_reset.before_table_cleanup"
     FORK_AFTER_CREATE = "fork.after_create"
     FORK_BEFORE_CLASSIFY = "fork.before_classify"
     FORK_BEFORE_RECLAIM = "fork.before_reclaim"

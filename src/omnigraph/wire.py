@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from omnigraph.branch.log import CommitPatch
     from omnigraph.branch.merge import MergePreview, MergeResult
     from omnigraph.branch.merge_request import MergeRequest
+    from omnigraph.branch.reset import ResetResult
     from omnigraph.executor import QueryResult
     from omnigraph.executor.explain import Explanation
     from omnigraph.graph import Commit, Graph, LoadResult, MutationResult
@@ -415,6 +416,10 @@ def branch_created_to_json(uri: str, source: str, name: str, actor: str | None) 
 
 def removed_to_json(uri: str, name: str, actor: str | None) -> Json:
     return {"uri": uri, "name": name, "actor_id": actor}
+
+
+def reset_to_json(result: ResetResult, actor: str | None) -> Json:
+    return {**result.to_json(), "actor_id": actor}
 
 
 def tags_to_json(tags: Iterable[Tag]) -> Json:

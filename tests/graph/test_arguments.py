@@ -59,6 +59,9 @@ CALLS: dict[str, dict[str, Any]] = {
     "commits": {"branch": "main", **LOG},
     "create_branch": {"name": "main", "from_": "main", "actor": None},
     "delete_branch": {"name": "main", "actor": None},
+    "reset_branch": {
+        "name": "main", "to": "main", "if_commit": None, "preview": False, "actor": None,
+    },
     "delete_tag": {"name": "nope", "actor": None},
     "backup": {"dst": "/dev/null/backup", "storage_options": None},
     "add_remote": {"name": "far", "uri": "/dev/null/far"},

@@ -1,4 +1,4 @@
-"""Branches of the history model: made, deleted, made again, merged in every direction."""
+"""Branches of the history model: made, reset, deleted, made again, merged in every direction."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.errors import ConflictError, MergeConflicts
+from omnigraph.errors import BranchInUse, ConflictError, MergeConflicts, NotFoundError
 from tests.model.history_base import Base, Touched
 from tests.model.history_model import (
     DIVERGENT,
@@ -20,7 +20,7 @@ from tests.model.history_schema import Schema, State
 
 
 class Branches(Base):
-    """The steps that make, delete and merge branches."""
+    """The steps that make, reset, delete and merge branches."""
 
     def do_branch(self, name: str, source: str) -> Touched:
         """Create a branch; a name that was deleted is a new branch."""
@@ -45,6 +45,34 @@ class Branches(Base):
             self._count("refused deletes")
             return [name]
         self._forget(name)
+        return list(self.history.heads)
+
+    def do_reset(self, name: str, back: int) -> Touched:
+        """Go back along the line of a branch, unless another one comes from what that drops."""
+        if name not in self.history.heads or name == "main":
+            return None
+        line = self.history.line(self.history.heads[name])
+        target = line[back % len(line)]
+        if self.history.commits[target].schema != self.schema:
+            return None  # branches in different schemas have a model of their own
+        others = [head for each, head in self.history.heads.items() if each != name]
+        own = set(line[: line.index(target)]) & self._made_on(name)
+        is_needed = bool(own & self.history.ancestors(*others))
+        before = self.history.ancestors(*self.history.heads.values())
+        try:
+            done = self.actor.call("reset_branch", name, target)
+        except (BranchInUse, ConflictError, NotFoundError) as error:
+            is_refusal = isinstance(error, BranchInUse)
+            # One that came from it may show an index or a compaction that it has made since.
+            may_refuse = is_needed or self._is_needed(name)
+            if not (may_refuse if is_refusal else target in self.maybe_gone):
+                raise
+            self._count("refused resets" if is_refusal else "resets gone")
+            return [name]
+        assert not is_needed, "a commit that another branch comes from was dropped"
+        assert (done.commit_id, done.commits_dropped) == (target, line.index(target))
+        self.history.heads[name] = target
+        self.maybe_gone |= before - self.history.ancestors(*self.history.heads.values())
         return list(self.history.heads)
 
     def _is_needed(self, name: str) -> bool:

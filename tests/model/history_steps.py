@@ -20,7 +20,7 @@ EDGES = ["e1", "e2", "e3"]
 
 WRITES = {"put": 10, "set": 8, "set_many": 2, "drop": 5, "link": 3, "unlink": 2, "load": 4}
 WRITES |= {"rate": 4, "unrate": 1}
-BRANCHING = {"branch": 6, "delete": 2, "merge": 8, "preview": 2, "resolve": 2}
+BRANCHING = {"branch": 6, "reset": 4, "delete": 2, "merge": 8, "preview": 2, "resolve": 2}
 CROSSING = {"hotfix": 4, "cross": 4}
 LOOKS = {"read": 6, "diff": 4, "changes": 3}
 UPKEEP = {"optimize": 1, "indices": 1, "reopen": 1}
@@ -162,6 +162,9 @@ class Chooser:
 
     def _delete(self, world: World) -> Step:
         return "delete", self._pick([*BRANCHES, *HELPERS])
+
+    def _reset(self, world: World) -> Step:
+        return "reset", self._live(world), self._pick([1, 2, 3, 5])
 
     def _merge(self, world: World) -> Step:
         delete = self._pick([False, True], [9, 1])

@@ -204,6 +204,7 @@ DENIED: dict[str, Callable[[og.Graph], object]] = {
     "cleanup": lambda graph: graph.cleanup(keep=1, actor="eve"),
     "create_branch": lambda graph: graph.create_branch("work", actor="eve"),
     "delete_branch": lambda graph: graph.delete_branch("work", actor="eve"),
+    "reset_branch": lambda graph: graph.reset_branch("work", "work~1", actor="eve"),
     "cherry_pick": lambda graph: graph.cherry_pick("main~1", into="main", actor="eve"),
     "restore": lambda graph: graph.restore("main~1", actor="eve"),
     "revert": lambda graph: graph.revert("main", actor="eve"),

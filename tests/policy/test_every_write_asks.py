@@ -89,6 +89,7 @@ WRITES = {
     "cleanup",
     "create_branch",
     "delete_branch",
+    "reset_branch",
     "apply_checks",
     "delete_tag",
     "embed",

@@ -68,6 +68,8 @@ EVERY_WRITER: dict[str, Step] = {
     "create branch": lambda g: g.create_branch(DEEP),
     "branch insert": mutate('insert Person { name: "gil" } insert City { name: "rome" }', DEEP),
     "branch update": mutate('update Person set { age: 8 } where name = "gil"', DEEP),
+    "branch insert too many": mutate('insert Person { name: "err" }', DEEP),
+    "reset branch": lambda g: g.reset_branch(DEEP, f"{DEEP}~1"),
     "insert beside": mutate('insert Person { name: "hal" }'),
     "insert together": lambda g: insert_together(g, "mia", "noa", "ole"),
     "merge three-way": lambda g: g.merge(DEEP),

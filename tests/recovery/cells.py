@@ -145,6 +145,15 @@ def branch_cells() -> Iterator[Cell]:
             yield cell("branch insert", count, "orphan fork", point)
         point = Point.BRANCH_DELETE_BEFORE_TABLE_CLEANUP
         yield cell("branch delete", count, f"forked{count}", point, 1, "new")
+        for nth in range(1, count + 1):
+            yield cell("branch reset", count, f"twice{count}", Point.FORK_AFTER_CREATE, nth)
+        for point, rows in (
+            (Point.BRANCH_RESET_BEFORE_PUBLISH, "old"),
+            (Point.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT, "old"),
+            (Point.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT, "new"),
+            (Point.BRANCH_RESET_BEFORE_TABLE_CLEANUP, "new"),
+        ):
+            yield cell("branch reset", count, f"twice{count}", point, 1, rows)
     point = Point.BRANCH_CREATE_AFTER_MANIFEST_BRANCH_CREATE
     yield cell("branch create", 1, "plain", point, 1, "new")
 

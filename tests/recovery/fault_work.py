@@ -47,6 +47,7 @@ WRITERS: dict[str, FaultWriter] = {
     "branch insert": _of_work("branch insert", "branch", WriterKind.MUTATION),
     "branch create": _of_work("branch create", "plain", None),
     "branch delete": _of_work("branch delete", "forked2", None),
+    "branch reset": _of_work("branch reset", "twice2", None),
     "merge": FaultWriter("forked2", lambda graph: graph.merge(BRANCH), WriterKind.BRANCH_MERGE),
     "merge both": FaultWriter("both", lambda graph: graph.merge(BRANCH), WriterKind.BRANCH_MERGE),
     "apply schema": FaultWriter(

@@ -24,6 +24,7 @@ from omnigraph import failpoints
 from omnigraph.errors import GraphExists, GraphNotFound
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.graph import Graph
+from omnigraph.manifest.branch_names import owns_lineage
 from omnigraph.manifest.checks import Check
 from omnigraph.testing.inside import inside
 from omnigraph.testing.together import run_together
@@ -209,6 +210,7 @@ WRITERS: dict[str, Callable[[Graph, int], None]] = {
     "branch insert": _on_branch,
     "branch create": lambda graph, _: (graph.create_branch("made"), None)[1],
     "branch delete": lambda graph, _: graph.delete_branch(BRANCH),
+    "branch reset": lambda graph, _: (graph.reset_branch(BRANCH, f"{BRANCH}~1"), None)[1],
     "compaction": lambda graph, _: _on_small_pieces(graph),
 }
 
@@ -255,11 +257,14 @@ def _add_branches(graph: Graph, kind: str) -> None:
     if kind == "checked":
         query = "query none() { match { $p: Person $p.age = 1000 } return { $p.name } }"
         graph.apply_checks([Check("none", query, every_commit=True)])
-    if kind in ("branch", "forked", "forked1", "forked2", "forked5"):
+    if kind.startswith(("branch", "forked", "twice")):
         graph.create_branch(BRANCH)
-    if kind.startswith("forked"):
-        count = int(kind.removeprefix("forked") or 5)
-        graph.mutate(f"query q() {{ {INSERTS[count]} }}".replace('"new"', '"old"'), branch=BRANCH)
+    if kind.startswith(("forked", "twice")):
+        count = int(kind[-1]) if kind[-1].isdecimal() else 5
+        insert = f"query q() {{ {INSERTS[count]} }}"
+        graph.mutate(insert.replace('"new"', '"old"'), branch=BRANCH)
+        if kind.startswith("twice"):
+            graph.mutate(insert, branch=BRANCH)
 
 
 def open_graph(path: str, **options: Any) -> Graph:
@@ -366,7 +371,7 @@ def standing_of(graph: Graph) -> dict[str, Any]:
         snapshot = graph.snapshot(branch)
         manifests[branch] = snapshot.manifest_version
         for key, entry in snapshot.entries.items():
-            if entry.table_branch != (None if branch == "main" else branch):
+            if not owns_lineage(branch, entry.table_branch):
                 continue  # shared with the branch that owns it
             place = f"{branch} {key}"
             pins[place] = entry.version

@@ -83,6 +83,7 @@ class Surface(Protocol):
     def branches(self) -> Answer: ...
     def create_branch(self, name: str, source: str = "main") -> Answer: ...
     def delete_branch(self, name: str) -> Answer: ...
+    def reset_branch(self, name: str, to: str, *, preview: bool = False) -> Answer: ...
     def checks(self, branch: str = "main") -> Answer: ...
     def apply_checks(self, folder: Path, branch: str = "main") -> Answer: ...
     def run_checks(self, branch: str = "main") -> Answer: ...
@@ -215,6 +216,11 @@ class Library:
 
     def delete_branch(self, name: str) -> Answer:
         return self._answer(lambda graph: self._local(graph).delete_branch(name))
+
+    def reset_branch(self, name: str, to: str, *, preview: bool = False) -> Answer:
+        return self._answer(
+            lambda graph: self._local(graph).reset_branch(name, to, if_commit=None, preview=preview)
+        )
 
     def merge(self, source: str, target: str = "main", *, delete: bool = False) -> Answer:
         def call(graph: og.Graph) -> Json:
@@ -409,6 +415,10 @@ class CommandLine:
 
     def delete_branch(self, name: str) -> Answer:
         return self._answer("branch", "delete", name, "--yes")
+
+    def reset_branch(self, name: str, to: str, *, preview: bool = False) -> Answer:
+        only = ["--preview"] if preview else ["--yes"]
+        return self._answer("branch", "reset", name, to, *only)
 
     def merge(self, source: str, target: str = "main", *, delete: bool = False) -> Answer:
         gone = ["--delete-branch"] if delete else []
@@ -624,6 +634,9 @@ class Http:
 
     def delete_branch(self, name: str) -> Answer:
         return self._send("DELETE", f"/branches/{name.replace('/', '%2F')}")
+
+    def reset_branch(self, name: str, to: str, *, preview: bool = False) -> Answer:
+        return self._post("/branches/reset", branch=name, to=to, preview=preview)
 
     def merge(self, source: str, target: str = "main", *, delete: bool = False) -> Answer:
         return self._post("/branches/merge", source=source, target=target, delete_branch=delete)

@@ -31,6 +31,7 @@ SERVED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "branches": (("listBranches",), ("branch list",)),
     "create_branch": (("createBranch",), ("branch create",)),
     "delete_branch": (("deleteBranch",), ("branch delete",)),
+    "reset_branch": (("resetBranch",), ("branch reset",)),
     "merge": (("mergeBranches", "previewMerge"), ("branch merge",)),
     "diff": (("diff",), ("branch diff",)),
     "diff_html": (("diff",), ("branch diff",)),

@@ -403,6 +403,26 @@ def test_a_branch_that_cannot_be_made_says_why(surface: Surface) -> None:
     assert set(surface.branches().json["branches"]) == {"main", "dev"}
 
 
+def test_a_branch_goes_back_and_says_what_it_drops(surface: Surface) -> None:
+    surface.create_branch("dev").done()
+    before = surface.export("dev").json
+    for slug in ("kim", "lin"):
+        surface.mutate(INSERT, params={"slug": slug, "age": 3}, branch="dev").done()
+
+    previewed = surface.reset_branch("dev", "dev~2", preview=True).json
+    done = surface.reset_branch("dev", "dev~2").json
+
+    assert (done["branch"], done["commits_dropped"], done["is_preview"]) == ("dev", 2, False)
+    assert {**previewed, "is_preview": False} == done
+    assert surface.export("dev").json == before
+    surface.create_branch("kid", "dev").done()
+    surface.mutate(INSERT, params={"slug": "kim", "age": 3}, branch="kid").done()
+    surface.merge("kid", "dev").done()
+    surface.reset_branch("kid", "kid~1").refused(409, "branch 'kid' is in use: 'dev'")
+    surface.reset_branch("main", "main~1").refused(400, "'main' cannot be reset")
+    surface.reset_branch("dev", "nope").refused(404, "nope")
+
+
 def test_a_branch_that_cannot_go_says_why(standing: Surface) -> None:
     standing.delete_branch("main").refused(400, "cannot delete branch 'main'")
     standing.delete_branch("nope").refused(404, "branch 'nope' not found")

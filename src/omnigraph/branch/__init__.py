@@ -1,7 +1,8 @@
-"""Branches of the whole graph: create, compare, merge, delete.
+"""Branches of the whole graph: create, compare, merge, reset, delete.
 
 create.py        one ref in the manifest
 delete.py        the ref, and what only it held; states that outlive it are written down
+reset.py         back to an earlier commit, on forks of what has moved since
 extent.py        about how many rows a merge is about
 merge.py         two heads → outcome → one commit with two parents
   commit_dag.py    parents of commits, and what histories have in common

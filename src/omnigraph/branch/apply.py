@@ -103,9 +103,9 @@ def _check_unmoved(environment: WriteEnvironment, request: PlannedMerge) -> Mani
     if request.source is not None:
         seen_states.append((request.source, coordinator.fresh(request.source.branch)))
     for seen, now in seen_states:
-        if seen.branch_id != now.branch_id:
+        if seen.incarnation != now.incarnation:
             raise ConflictError(
-                f"branch '{seen.branch}' was deleted and made again — refresh and retry"
+                f"branch '{seen.branch}' was deleted and made again, or reset — refresh and retry"
             )
     if state.schema_name != request.target.schema_name:
         raise ConflictError("the schema was changed meanwhile — nothing was written; merge again")
@@ -219,7 +219,7 @@ def _intent_of(
     return Intent(
         kind=WriterKind.BRANCH_MERGE,
         branch=request.target.branch,
-        branch_id=state.branch_id,
+        branch_id=state.incarnation,
         tables=tables,
         expected=dict(request.read_versions),
         commit=mint_commit(

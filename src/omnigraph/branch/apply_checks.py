@@ -70,7 +70,7 @@ def apply_checks(
         intent = Intent(
             kind=WriterKind.MUTATION,
             branch=branch,
-            branch_id=state.branch_id,
+            branch_id=state.incarnation,
             tables=(),
             expected={},
             commit=commit,

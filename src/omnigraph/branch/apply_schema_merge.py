@@ -126,9 +126,9 @@ def _check_unmoved(environment: WriteEnvironment, request: PlannedSchemaMerge) -
     source = environment.coordinator.fresh(request.source.branch)
     state = environment.coordinator.fresh(request.target.branch)
     for seen, now in ((request.source, source), (request.target, state)):
-        if seen.branch_id != now.branch_id:
+        if seen.incarnation != now.incarnation:
             raise ConflictError(
-                f"branch '{seen.branch}' was deleted and made again — refresh and retry"
+                f"branch '{seen.branch}' was deleted and made again, or reset — refresh and retry"
             )
     if state.schema_name != request.target.schema_name:
         raise ConflictError("the schema was changed meanwhile — nothing was written; merge again")
@@ -160,7 +160,7 @@ class _Apply:
         intent = Intent(
             kind=WriterKind.BRANCH_MERGE,
             branch=self.state.branch,
-            branch_id=self.state.branch_id,
+            branch_id=self.state.incarnation,
             tables=tuple(each for each in works if not isinstance(each, UpdatePin)),
             expected=expected,
             commit=mint_commit(

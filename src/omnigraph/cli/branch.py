@@ -1,4 +1,4 @@
-"""`omnigraph branch`: create, list, compare, merge and delete branches."""
+"""`omnigraph branch`: create, list, compare, merge, reset and delete branches."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from omnigraph.cli.graph_commands import Json
 from omnigraph.cli.options import MessageOption, MetaOption, TypesOption, parse_note
 from omnigraph.cli.output import print_error, print_json, read_text_file, report_unwritable
 from omnigraph.cli.patch_text import SIGNS
+from omnigraph.display import count_noun
 from omnigraph.errors import BadRequestError, MergeConflicts
 from omnigraph.wire import conflict_to_json, parse_conflict
 
-app = make_group("Create, compare, merge and delete branches.")
+app = make_group("Create, compare, merge, reset and delete branches.")
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The branch.")]
 PreviewFlag = Annotated[
@@ -67,6 +68,40 @@ def delete(call: Call, name: NameArgument) -> None:
     with call.open_graph("rw") as graph:
         branch = graph.delete_branch(name)
     call.print_result(branch, [f"deleted branch {branch['name']}"])
+
+
+@app.command()
+@command("branch reset", Capability.ANY, writes=True, removes=True, uri="option")
+def reset(
+    call: Call,
+    name: NameArgument,
+    to: Annotated[
+        str,
+        typer.Argument(metavar="REVISION", help="A commit of its line; also review~3 or a tag."),
+    ],
+    if_commit: Annotated[
+        str | None,
+        typer.Option("--if-commit", help="Only if this commit is the head of the branch."),
+    ] = None,
+    preview: PreviewFlag = False,
+) -> None:
+    """Take a branch that no other branch uses back to an earlier commit; later ones are dropped."""
+    if not preview:
+        call.announce()
+        call.consent(f"reset branch {name} to {to}")
+    with call.open_graph("r" if preview else "rw") as graph:
+        done = graph.reset_branch(name, to, if_commit=if_commit, preview=preview)
+    call.print_result(done, _reset_lines(done))
+
+
+def _reset_lines(done: Json) -> Iterator[str]:
+    verb = "would be" if done["is_preview"] else "is"
+    yield f"branch {done['branch']} {verb} at commit {done['commit_id']}"
+    count = done["commits_dropped"]
+    yield f"{count_noun(count, 'commit')} {'would be ' if done['is_preview'] else ''}dropped"
+    yield from (f"- {each}" for each in done["dropped"])
+    if count > len(done["dropped"]):
+        yield f"- and {count - len(done['dropped'])} more"
 
 
 @app.command()

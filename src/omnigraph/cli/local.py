@@ -167,6 +167,10 @@ class LocalGraph(LocalRequests):
         self.graph.delete_branch(name)
         return wire.removed_to_json(self.uri, name, self.actor)
 
+    def reset_branch(self, name: str, to: str, *, if_commit: str | None, preview: bool) -> Json:
+        done = self.graph.reset_branch(name, to, if_commit=if_commit, preview=preview)
+        return wire.reset_to_json(done, self.actor)
+
     def checks(self, branch: str) -> Json:
         return wire.checks_to_json(self.graph.checks(branch))
 

@@ -224,6 +224,11 @@ class RemoteGraph(RemoteRequests):
     def delete_branch(self, name: str) -> Json:
         return self.http.below("branches", name).call("DELETE", "")
 
+    def reset_branch(self, name: str, to: str, *, if_commit: str | None, preview: bool) -> Json:
+        facts = {"branch": name, "to": to, "preview": preview}
+        body = {**facts, **_drop_missing(if_commit=if_commit)}
+        return self.http.call("POST", "/branches/reset", body=body)
+
     def checks(self, branch: str) -> Json:
         return self.http.call("GET", "/checks", params={"branch": branch})
 

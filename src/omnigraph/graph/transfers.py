@@ -80,6 +80,8 @@ def fetch_branches(
     # What the source itself has fetched from others is not its own.
     for each in [each for each in names if not each.startswith(f"{name}/")]:
         tracking = f"{name}/{each}"
+        if _follow_reset(session, source, each, tracking):
+            moved += TransferResult(renewed=(tracking,))
         try:
             moved += receive(source, each, environment, tracking, is_checked=False)
         except NotFastForward:
@@ -94,6 +96,21 @@ def fetch_branches(
                 delete_branch(environment, each, session.store.history)
                 moved += TransferResult(pruned=(each,))
     return moved
+
+
+def _follow_reset(session: Session, source: Source, branch: str, tracking: str) -> bool:
+    """Take a fetched branch back if that is all that happened at its source; whether it was."""
+    from omnigraph.branch.reset import reset_branch
+    from omnigraph.write.evidence import has_commit
+
+    coordinator = session.coordinator
+    if not coordinator.has_branch(tracking):
+        return False
+    head = source.environment.coordinator.fresh(branch).head.commit_id
+    here = coordinator.fresh(tracking)
+    if here.head.commit_id == head or not has_commit(here, head):
+        return False
+    return reset_branch(session.environment(), tracking, head, is_mirror=True).commits_dropped > 0
 
 
 def advance(

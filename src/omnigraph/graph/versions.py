@@ -15,6 +15,7 @@ from omnigraph.write.recovery import retry_after_recovery
 if TYPE_CHECKING:
     from omnigraph.branch.apply_checks import ChecksResult
     from omnigraph.branch.choices import Resolution
+    from omnigraph.branch.reset import ResetResult
     from omnigraph.errors import CheckFailure
     from omnigraph.graph.session import Session
     from omnigraph.manifest.checks import Check
@@ -29,6 +30,39 @@ class VersionCalls:
     """What `Graph` can do with its past; a part of that class."""
 
     _session: Session
+
+    def reset_branch(
+        self,
+        name: str,
+        to: str,
+        *,
+        if_commit: str | None = None,
+        preview: bool = False,
+        actor: str | None = None,
+    ) -> ResetResult:
+        """Take a branch that no other branch uses back to an earlier commit of its line.
+
+        What came after it is dropped: no branch knows it any more. A tag on a dropped commit stays
+        readable. With `preview` nothing is changed, and the result says what would be dropped.
+
+        Raises:
+            BadRequestError: It is `main`, or `to` is not on its line.
+            BranchInUse: Another branch comes from a commit that would be dropped.
+            PreconditionFailed: The head is not `if_commit`. Nothing was changed.
+        """
+        from omnigraph.branch.reset import reset_branch
+
+        session, branch = self._session, canonical_branch(name)
+        environment = session.environment()
+        if preview:
+            session.read_contract()
+            return reset_branch(environment, branch, to, if_commit=if_commit, is_preview=True)
+        session.permit(Action.BRANCH_DELETE, actor=actor, target_branch=branch)
+        session.require_writable()
+        session.recover()
+        return retry_after_recovery(
+            environment, None, lambda: reset_branch(environment, branch, to, if_commit=if_commit)
+        )
 
     def tag(
         self, name: str, at: str = MAIN, message: str | None = None, *, actor: str | None = None

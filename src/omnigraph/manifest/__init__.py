@@ -10,6 +10,7 @@ In: pins to publish, branches and commits to look up. Out: snapshots.
     snapshot_cache.py    what a query found, until a file of its branch changes
     coordinator.py       commits and branches
     publisher.py         the only code that publishes
+    reset.py             the other way to publish: a branch goes back
     branch_names.py      the names a branch may have
     revisions.py         the words for a state: main~3, tag:v1, main@{2026-11-01}
     pin_history.py       which commits published which version of a table

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import (
     BranchExists,
@@ -206,13 +207,15 @@ class Coordinator:
         """Path and Lance branch of every table fork that a state needs which was written down."""
         return find_forks([*self.retained, *(state for _, state in self.tags)])
 
-    def has_shown(self, branch: str, table_key: str, fork: str) -> bool:
-        """Whether a branch has ever shown a table on this fork of it."""
+    def list_shown(self, state: ManifestState, table_key: str, fork: str) -> list[int]:
+        """The versions of a table that a branch had ever shown on this fork of it."""
         same_fork = Compare("table_branch", CompareOp.EQ, pa.scalar(fork))
+        columns = ["table_key", "table_version"]
         found = self._control.read(
-            lance_branch(branch), columns=["table_key"], predicate=same_fork
+            lance_branch(state.branch), state.version, columns=columns, predicate=same_fork
         ).rows
-        return table_key in found["table_key"].to_pylist()
+        versions = found.filter(pc.equal(found["table_key"], table_key))["table_version"]
+        return list(versions.to_pylist())
 
     def has_tables(self, snapshot: Snapshot) -> bool:
         """Whether the version of every table of a state is still there."""
@@ -244,7 +247,7 @@ class Coordinator:
         received: GraphCommit | None = None
         for state in self.states.newest_first():
             found = find_commit(state, commit_id)
-            if found is not None and self._is_there(state):
+            if found is not None and self._is_still_known(state, commit_id):
                 if found.manifest_version:
                     return found
                 received = found
@@ -260,11 +263,16 @@ class Coordinator:
             raise CommitNotFound(commit_id)
         return kept.head
 
-    def _is_there(self, state: ManifestState) -> bool:
+    def _is_still_known(self, state: ManifestState, commit_id: str) -> bool:
+        """Whether a commit of a known state is there now; a reset of its branch drops some."""
+        if state.branch == MAIN:
+            return True
         try:
-            return self.states.read_branch_id(state.branch) == state.branch_id
+            now = self.fresh(state.branch)
         except BranchNotFound:
             return False
+        is_same = (now.branch_id, now.version) == (state.branch_id, state.version)
+        return is_same or find_commit(now, commit_id) is not None
 
     def commits(self, branch: str) -> Iterator[GraphCommit]:
         """Every commit visible on a branch, newest first; parsed as they are asked for."""
@@ -357,6 +365,24 @@ class Coordinator:
             if state.branch in self._fragments:
                 self._fragments[state.branch] += 1
         return made
+
+    def replace_rows(
+        self,
+        state: ManifestState,
+        list_rows: Callable[[ControlTable], tuple[Collection[str], pa.Table]],
+    ) -> ManifestState:
+        """Remove rows of a branch's manifest by their keys and add others; returns its new state.
+
+        Readers elsewhere find out by its version.
+        """
+        removed, rows = list_rows(self._control)
+        branch = lance_branch(state.branch)
+        assert branch is not None
+        with self.states.update_lock(state.branch):
+            self._control.replace_rows(removed, rows, read_version=state.version, branch=branch)
+        with self._lock:
+            self._fragments.pop(state.branch, None)
+        return self.fresh(state.branch)
 
     def make_durable(self, branch: str) -> None:
         """Sync what a branch shows now: a publish that failed may have become visible first."""

@@ -183,7 +183,7 @@ class ManifestState:
     `schema_id` exactly, with its identities; None when the manifest does not say. `pinned` is the
     greatest version that was ever published under each key, of whichever table. `vector_models`
     names what made the vectors of each property (see `vector_models.py`), `checks` the queries that
-    have to hold (see `checks.py`).
+    have to hold (see `checks.py`). `reset_id` is that of the last reset; None when there was none.
     """
 
     branch: str
@@ -201,6 +201,12 @@ class ManifestState:
     pinned: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
     vector_models: Mapping[int, str] = field(default_factory=dict)
     checks: Mapping[str, Any] = field(default_factory=dict)
+    reset_id: str | None = None
+
+    @property
+    def incarnation(self) -> str | None:
+        """What changes when numbers may repeat: the branch was made again, or reset."""
+        return self.branch_id if self.reset_id is None else f"{self.branch_id}#{self.reset_id}"
 
     @property
     def schema_name(self) -> str | None:

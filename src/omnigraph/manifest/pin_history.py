@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 from omnigraph.dataclass import dataclass
 from omnigraph.manifest.branch_names import lance_branch
 from omnigraph.manifest.model import GraphCommit, ManifestState, TableEntry
-from omnigraph.manifest.rows import row_to_commit, select_registered
+from omnigraph.manifest.rows import read_stamps, row_to_commit, select_registered
 from omnigraph.storage.control import STAMP, ControlTable
 from omnigraph.storage.predicates import Compare, CompareOp
+from omnigraph.storage.reads import CREATED
 
 _COLUMNS = ["object_type", "table_key", "location", "table_version", "table_branch", "row_count"]
 
@@ -46,8 +47,9 @@ def list_pinned_commits(
     `entry` is what `state` shows of the table. What it was called before a rename is not found.
     """
     same_key = Compare("table_key", CompareOp.EQ, pa.scalar(entry.table_key))
-    columns = [*_COLUMNS, "metadata"]
+    columns = [*_COLUMNS, "metadata", CREATED]
     rows = control.read_stamped(lance_branch(state.branch), state.version, columns, same_key)
+    rows = read_stamps(rows, CREATED, STAMP)
     pins = rows.filter(pc.equal(rows["object_type"], "table_version"))
     pins = select_registered(pins, {entry.table_key: entry.table_path})
     commits = _group_commits(state, pins[STAMP])

@@ -11,6 +11,7 @@ graph_head       graph_head:{branch}                      the row every publish 
 schema           schema                                   hash and id of the schema of the tables
 embedding_models embedding_models                         what made the vectors of each property
 checks           checks                                   the queries that have to hold
+reset            reset                                    the id of the last reset of the branch
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ SCHEMA = pa.schema(
     ]
 )
 
+RESET_KEY = "reset"
 LINEAGE_KEY = "__graph__"
 """The table key of rows that are about the graph and not about one table."""
 
@@ -59,8 +61,29 @@ Row = dict[str, Any]
 _BLOCK_ROWS = 16
 STATE_TYPES = (
     *("table", "table_version", "table_tombstone"),
-    *("graph_commit", "graph_ancestor", "schema", "embedding_models", "checks"),
+    *("graph_commit", "graph_ancestor", "schema", "embedding_models", "checks", "reset"),
 )
+
+
+def keep_stamps(pin: Row, created: int, updated: int) -> Row:
+    """A row of a version that is written again, as one that says itself when it was first."""
+    metadata = json.loads(_require(pin, "metadata")) | {"stamps": [created, updated]}
+    return {**pin, "metadata": json.dumps(metadata)}
+
+
+def read_stamps(rows: pa.Table, created: str, updated: str) -> pa.Table:
+    """Rows with their metadata, and in these two columns the stamps that count."""
+    says_itself = pc.fill_null(pc.match_substring(rows["metadata"], '"stamps"'), False)
+    if not pc.any(says_itself).as_py():
+        return rows
+    columns = {name: rows[name].to_pylist() for name in (created, updated)}
+    for place in np.flatnonzero(says_itself.to_numpy()).tolist():
+        stamps = json.loads(rows["metadata"][place].as_py())["stamps"]
+        columns[created][place], columns[updated][place] = stamps
+    for name, values in columns.items():
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, name, pa.array(values, rows.schema.field(name).type))
+    return rows
 
 
 def rows_to_table(rows: Iterable[Row]) -> pa.Table:
@@ -176,6 +199,10 @@ def checks_to_row(checks: Checks) -> Row:
     return _row("checks", "checks", metadata=checks_to_text(checks))
 
 
+def reset_to_row(reset_id: str) -> Row:
+    return _row(RESET_KEY, "reset", metadata=json.dumps({"reset_id": reset_id}))
+
+
 def rows_to_state(
     branch: str, version: int, rows: pa.Table, branch_id: str | None = None
 ) -> ManifestState:
@@ -199,7 +226,7 @@ def rows_to_state(
     versions = select_registered(by_type["table_version"], paths)
     entries = dict(_build_visible_entries(paths, versions, hidden))
     shown = {entry.table_path for entry in entries.values()}
-    schema = _read_schema_facts(by_type["schema"])
+    schema = _read_facts(by_type["schema"])
     return ManifestState(
         branch=branch,
         version=version,
@@ -218,6 +245,7 @@ def rows_to_state(
         ),
         vector_models=_read_models(by_type["embedding_models"]),
         checks=_read_checks(by_type["checks"]),
+        reset_id=_read_facts(by_type["reset"]).get("reset_id"),
     )
 
 
@@ -233,7 +261,7 @@ def _read_checks(rows: pa.Table) -> Checks:
     return {}
 
 
-def _read_schema_facts(rows: pa.Table) -> dict[str, str]:
+def _read_facts(rows: pa.Table) -> dict[str, str]:
     for row in rows.to_pylist():
         facts: dict[str, str] = json.loads(_require(row, "metadata"))
         return facts

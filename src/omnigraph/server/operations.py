@@ -345,6 +345,10 @@ OPERATIONS: tuple[Operation, ...] = (
         "createBranch", "/branches", routes_branches.create_branch, sent.BranchCreateRequest,
         answered.BranchCreateOutput, action=Action.BRANCH_CREATE
     ),
+    _conditional_write(
+        "resetBranch", "/branches/reset", routes_branches.reset_branch, sent.BranchResetRequest,
+        answered.BranchResetOutput, action=Action.BRANCH_DELETE
+    ),
     _write(
         "mergeBranches", "/branches/merge", routes_branches.merge_branches, sent.BranchMergeRequest,
         answered.BranchMergeOutput, answered.MergePreviewOutput, action=Action.BRANCH_MERGE

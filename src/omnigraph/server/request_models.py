@@ -225,6 +225,15 @@ class BranchCreateRequest(StrictModel):
     )
 
 
+class BranchResetRequest(StrictModel):
+    """A branch to take back."""
+
+    branch: str = Field(description="The branch.")
+    to: str = Field(description="The commit of its line to go back to, or another revision.")
+    if_commit: str | None = Field(None, description="Only while this commit is its head.")
+    preview: bool = Field(False, description="Whether only to say what would be dropped.")
+
+
 class MergePreviewRequest(StrictModel):
     """Two branches to join, once it is known what that would do."""
 

@@ -312,6 +312,16 @@ class BranchCreateOutput(BranchDeleteOutput):
     from_: str = Field(alias="from")
 
 
+class BranchResetOutput(ResponseModel):
+    branch: str
+    commit_id: str = Field(description="The head afterwards.")
+    head_before: str
+    commits_dropped: int
+    dropped: list[str] = Field(description="The newest hundred of them, the newest first.")
+    is_preview: bool
+    actor_id: str | None
+
+
 class TableMerge(ResponseModel):
     inserted: int
     updated: int

@@ -1,4 +1,4 @@
-"""Operations on branches: list, create, delete, merge."""
+"""Operations on branches: list, create, reset, delete, merge."""
 
 from __future__ import annotations
 
@@ -21,12 +21,18 @@ from omnigraph.server.readable_types import hide_conflicts, permit_selection
 from omnigraph.server.request_models import (
     BranchCreateRequest,
     BranchMergeRequest,
+    BranchResetRequest,
     MergePreviewRequest,
     resolve_branch,
 )
-from omnigraph.server.states import find_origin
+from omnigraph.server.states import find_origin, permit_state
 from omnigraph.server.streaming import stream
-from omnigraph.wire import branch_created_to_json, merge_preview_to_json, removed_to_json
+from omnigraph.wire import (
+    branch_created_to_json,
+    merge_preview_to_json,
+    removed_to_json,
+    reset_to_json,
+)
 
 
 async def list_branches(call: Call) -> Response:
@@ -56,6 +62,24 @@ async def delete_branch(call: Call) -> Response:
     with call.admit(BRANCH_WORK_BYTES):
         await call.run_write(call.graph.graph.delete_branch, name, actor=call.actor)
     return json_response(removed_to_json(call.graph.uri, name, call.actor))
+
+
+async def reset_branch(call: Call) -> Response:
+    """Take a branch that no other branch uses back to an earlier commit; later ones are dropped."""
+    body = await call.body(BranchResetRequest)
+    name = resolve_branch(body.branch)
+    call.permit(target_branch=name)
+    state = await permit_state(call, body.to)
+    with call.admit(BRANCH_WORK_BYTES):
+        done = await call.run_write(
+            call.graph.graph.reset_branch,
+            name,
+            state.head.commit_id,
+            if_commit=body.if_commit,
+            preview=body.preview,
+            actor=call.actor,
+        )
+    return json_response(reset_to_json(done, call.actor))
 
 
 async def merge_branches(call: Call) -> Response:

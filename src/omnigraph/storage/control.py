@@ -14,7 +14,7 @@ remove it from the same fragment, and Lance refuses the second of them as well.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from typing import TypeAlias
@@ -47,9 +47,10 @@ from omnigraph.storage.lance_manifest import max_fragment_id
 from omnigraph.storage.location import VERSIONS, GraphRoot, TableLocation, version_file
 from omnigraph.storage.operation_files import commit_files, list_compacted_files, version_files
 from omnigraph.storage.power_cut import PowerCut
-from omnigraph.storage.predicates import Compare, CompareOp, Predicate
+from omnigraph.storage.predicates import Compare, CompareOp, IsIn, Predicate
 from omnigraph.storage.reads import UPDATED, Reads
 from omnigraph.storage.recorder import Recorder
+from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.staging import write_deletions, write_rows
 from omnigraph.storage.text import open_text_store
 from omnigraph.storage.transactions import commit_once
@@ -183,15 +184,18 @@ class ControlTable:
         return ControlRows(rows, int(dataset.version))
 
     def read_stamped(
-        self, branch: str | None, version: int, columns: Sequence[str], predicate: Predicate
+        self,
+        branch: str | None,
+        version: int,
+        columns: Sequence[str],
+        predicate: Predicate | None = None,
     ) -> pa.Table:
         """Rows at a version, and as `STAMP` the version of the table that wrote each of them."""
         location = TableLocation(self.uri, branch)
         dataset = self._opener.at(location, version)
         with lance_errors("reading a table", location, version):
-            rows = dataset.scanner(
-                columns=[*columns, STAMP], filter=to_lance(predicate, dataset.schema)
-            ).to_table()
+            wanted = None if predicate is None else to_lance(predicate, dataset.schema)
+            rows = dataset.scanner(columns=[*columns, STAMP], filter=wanted).to_table()
         record(control_reads=1)
         return rows
 
@@ -250,7 +254,7 @@ class ControlTable:
             if place is None:
                 made = _merge(self._opener.at(location, read_version), self.key, written)
             else:
-                made = _replace(dataset, written, place)
+                made = _replace(dataset, written, np.array([place], np.uint64))
         version = int(made.dataset.version)
         attributes = self._read_attributes(branch)
         if attributes is not None and version == read_version + 1:
@@ -268,6 +272,29 @@ class ControlTable:
         self._flush(location, made)
         record(control_merges=1)
         return version
+
+    def replace_rows(
+        self, removed: Collection[str], rows: pa.Table, *, read_version: int, branch: str
+    ) -> int:
+        """Remove the rows with these keys and add others, in one commit.
+
+        Rows that stay keep their stamps. Two writers that remove the same row exclude one another.
+
+        Raises:
+            RowLevelCasContention: One of the rows was written since. Nothing was committed.
+            RecoveryRequired: It is done, but could not be made durable.
+        """
+        location = TableLocation(self.uri, branch)
+        dataset = self._opener.at(location, read_version)
+        wanted = IsIn(self.key, pa.array(sorted(removed), pa.utf8()))
+        places = self._reads.find_addresses(_to_handle(location, dataset), wanted)
+        written = rows.cast(_to_written_schema(dataset.schema, rows))
+        with _contention(self.uri), lance_errors("publishing", location):
+            made = _replace(dataset, written, places)
+        self._latest.pop(branch, None)
+        self._flush(location, made)
+        record(control_merges=1)
+        return int(made.dataset.version)
 
     def delete_rows(self, predicate: Predicate, *, branch: str) -> int:
         """Remove rows of a branch that no reader has seen yet; returns its latest version."""
@@ -484,10 +511,10 @@ def _merge(dataset: LanceDataset, key: str, rows: pa.Table) -> _Made:
     return _describe(dataset)
 
 
-def _replace(dataset: LanceDataset, rows: pa.Table, place: int) -> _Made:
-    """Add the rows, and remove the one at `place`."""
+def _replace(dataset: LanceDataset, rows: pa.Table, places: RowIds) -> _Made:
+    """Add the rows, and remove those at `places`."""
     written = write_rows(dataset, rows)
-    updated, removed = write_deletions(dataset, np.array([place], np.uint64))
+    updated, removed = write_deletions(dataset, places)
     operation = LanceOperation.Update(
         removed_fragment_ids=removed, updated_fragments=updated, new_fragments=written
     )

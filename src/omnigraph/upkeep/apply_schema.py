@@ -242,7 +242,7 @@ class _Change:
         intent = Intent(
             kind=WriterKind.SCHEMA_APPLY,
             branch=self.branch,
-            branch_id=state.branch_id,
+            branch_id=state.incarnation,
             tables=(
                 *(work for each in changes for work in self._work(state, each)),
                 *_hide_tables(state, changes),

@@ -63,7 +63,7 @@ def commit_work(
         Intent(
             kind=kind,
             branch=branch,
-            branch_id=environment.coordinator.last_seen(branch).branch_id,
+            branch_id=environment.coordinator.last_seen(branch).incarnation,
             tables=tuple(
                 _commits_of(environment.tables, key, work) for key, work in sorted(works.items())
             ),

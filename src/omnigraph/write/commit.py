@@ -222,11 +222,12 @@ def _stage(prepared: PreparedWrite, handles: Mapping[str, TableHandle]) -> _Stag
 
 def _has_moved(prepared: PreparedWrite, seen: ManifestState, now: ManifestState) -> bool:
     """Whether a table the write looked at has moved; a strict write fails when its rows have."""
-    if seen.branch_id != now.branch_id:
+    if seen.incarnation != now.incarnation:
         # Another branch of the same name: its version numbers may repeat, its rows do not.
         if prepared.is_strict:
             raise ConflictError(
-                f"branch '{now.branch}' was deleted and made again since this handle read it — "
+                f"branch '{now.branch}' was deleted and made again, or reset, since this handle "
+                "read it — "
                 "nothing was written; retry"
             )
         return True
@@ -248,7 +249,7 @@ def _intent_of(
     return Intent(
         kind=request.kind,
         branch=request.branch,
-        branch_id=state.branch_id,
+        branch_id=state.incarnation,
         tables=staged.tables,
         unsynced=staged.unsynced,
         expected=dict(prepared.read_versions),

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from omnigraph.errors import ConflictError, ForkExists, ForkInUse, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.manifest import TableEntry
+from omnigraph.manifest import Coordinator, TableEntry
 from omnigraph.manifest.branch_names import fork_names, owns_lineage
+from omnigraph.manifest.state_text import find_forks
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.environment import WriteEnvironment
@@ -62,6 +63,12 @@ def _fork(
         ) from collision
 
 
+def _is_shown(coordinator: Coordinator, path: str, fork: str) -> bool:
+    """Whether some branch shows a table on this fork. Its owner may have gone back from it."""
+    states = coordinator.fresh_each(coordinator.branches())
+    return (path, fork) in find_forks(each.snapshot() for each in states)
+
+
 def _reclaim(
     environment: WriteEnvironment, entry: TableEntry, branch: str, collision: ForkExists
 ) -> bool:
@@ -77,9 +84,10 @@ def _reclaim(
         is_kept = (
             entry.table_path in state.hidden_paths  # its earlier commits show the fork
             or (entry.table_path, collision.branch) in coordinator.list_kept_forks()
+            or _is_shown(coordinator, entry.table_path, collision.branch)
         )
         # The branch may have left it for a version that came from another store.
-        is_kept = is_kept or coordinator.has_shown(branch, key, collision.branch)
+        is_kept = is_kept or bool(coordinator.list_shown(state, key, collision.branch))
     except OmnigraphError as error:
         raise ConflictError(
             f"could not verify who owns the fork of '{key}' on branch '{branch}'; refresh and retry"

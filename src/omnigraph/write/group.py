@@ -253,7 +253,7 @@ class _Group:
         return Intent(
             kind=WriterKind.MUTATION_GROUP,
             branch=branch,
-            branch_id=self.state.branch_id,
+            branch_id=self.state.incarnation,
             tables=tuple(commits.values()),
             expected=self.expected,
             commit=last,

@@ -195,7 +195,7 @@ def _state_of(environment: WriteEnvironment, sidecar: Sidecar) -> ManifestState 
     if branch not in environment.coordinator.branches():
         return None
     state = environment.coordinator.fresh(branch)
-    if sidecar.branch_id is not None and state.branch_id != sidecar.branch_id:
+    if sidecar.branch_id is not None and state.incarnation != sidecar.branch_id:
         return None
     return state
 
