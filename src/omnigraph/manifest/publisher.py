@@ -1,8 +1,8 @@
 """Publisher: a set of pins becomes visible by one commit on `__manifest`, or not at all.
 
-Invariant: what is visible on a branch changes only here: all pins of a write in one commit, with
-the graph commit that records it, and only while every table that the write touched or read is
-still at the version that the write saw.
+Invariant: what is visible on a branch changes only here, and when it goes back (`reset.py`): all
+pins of a write in one commit, with the graph commit that records it, and only while every table
+that the write touched or read is still at the version that the write saw.
 
 The fence is the row `graph_head:{branch}`, which every publish replaces by its primary key
 `object_id`, so any two publishes of one branch contend: the second one reads again, checks its
