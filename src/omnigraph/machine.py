@@ -24,14 +24,26 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
-def limit_arenas() -> None:
-    """Let the C library keep one heap per core, and at least two, instead of eight.
+def keep_few_heaps() -> None:
+    """Let this process have one heap per core, and at least two, for everything.
 
-    Threads that decode rows take turns, and each heap that one of them used keeps what it grew to.
-    Has no effect where there is no such setting, and none on a number that the environment says.
+    Threads that decode rows take turns, and each heap that one of them used keeps what it grew to:
+    the C library makes eight, and the pool of Arrow one per thread. Has no effect where there is no
+    such setting, and none on what the environment says.
     """
+    if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
+        import pyarrow as pa
+
+        pa.set_memory_pool(pa.system_memory_pool())
     if "MALLOC_ARENA_MAX" in os.environ:
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, max(2, count_cores()))
+
+
+def give_memory_back() -> None:
+    """Give the system what the heaps of this process keep free, where the C library can."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

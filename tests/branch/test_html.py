@@ -35,7 +35,7 @@ HOSTILE = [
 
 
 TEXT_ELEMENTS = {
-    *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "b", "bdi", "span"),
+    *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "b", "bdi", "div", "span"),
     *("table", "tr", "th", "td", "details", "summary"),
 }
 PICTURE_ELEMENTS = {"svg", "defs", "marker", "path", "g", "circle", "line", "text"}

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import omnigraph as og
-from omnigraph.branch import compare_windows, windows
+from omnigraph.branch import compare, compare_windows, windows
 from omnigraph.branch.changes import ChangeSet
 from omnigraph.branch.windows import Source, WindowedDifferences, read_window
 from omnigraph.server.json_parts import encode_parts
@@ -188,6 +188,27 @@ def test_a_small_page_shows_no_more_rows_than_it_has_room_for(
 
     compared, shown = 512, 12 * (pages + 1 + 512 // 128)
     assert counters.rows_taken <= sides * (compared + shown)
+
+
+def test_a_page_of_wide_rows_reads_what_it_has_room_for(tmp_path: Path) -> None:
+    """Not 8,192 rows of whatever size: readers that begin at once hold a page each, not a table."""
+    rows = 4_000
+    with og.init(tmp_path / "w", schema="node Doc { slug: String @key  text: String? }") as wide:
+        ids = [f"d{each:05d}" for each in range(rows)]
+        docs = pa.record_batch({"id": ids, "slug": ids, "text": ["x" * 4_000] * rows})
+        write_bulk(wide, "node:Doc", appending([docs]))
+        with counting() as counters:
+            page = wide.poll_changes(start="beginning", limit=8_192)
+            shown = sum(len(block.changes) for block in page.blocks)
+        assert counters.rows_taken <= shown * 1.2
+
+
+def test_batches_are_as_large_as_the_rows_allow() -> None:
+    size = compare.BatchSize(most=5_000)
+    assert size.rows == 1_024, "nothing is known of the rows"
+    for width, expected in ((10, 5_000), (4_000, 1_048), (4 << 20, 1), (10, 8), (10, 64)):
+        size.learn(pa.record_batch({"text": pa.array([b"x" * width], pa.binary(width))}))
+        assert size.rows == expected
 
 
 def test_very_many_rows_are_found_by_one_pass_over_their_row_ids(

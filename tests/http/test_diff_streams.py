@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.branch import windows
+from omnigraph.branch import html, surroundings, windows
+from omnigraph.machine import keep_few_heaps
+from omnigraph.server import freed_memory
 from omnigraph.storage.counters import PROCESS
 from tests.branch.bulk import appending, write_bulk
-from tests.http.serving import Served, new_graph, served, single
+from tests.http.serving import SCHEMA, Served, new_graph, served, single
 
 pytestmark = pytest.mark.slow
 
@@ -55,3 +57,59 @@ def test_the_first_bytes_of_a_diff_arrive_before_its_last_row_is_read(
     assert 0 < read <= ROWS / 2, "the rest waits until the client takes it"
     assert PROCESS.rows_taken - at_first == ROWS
     assert b"d03999" in received
+
+
+def test_a_page_of_a_diff_begins_before_the_changes_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it draws and lists is read first, and nothing else is read but ids, for the counts."""
+    monkeypatch.setattr(windows, "WINDOW_ROWS", 64)
+    monkeypatch.setattr(windows, "COMPARED_ROWS", 32)
+    monkeypatch.setattr(html, "CHANGES_MAX", 150)
+    monkeypatch.setattr(surroundings, "LOOKED_AT_MAX", 100)
+    count = 1_000
+    people = [
+        {"type": "Person", "data": {"slug": f"p{n:04}", "name": "x" * 999}} for n in range(count)
+    ]
+    path = new_graph(tmp_path / "graph", SCHEMA, [])
+    with og.open(path) as graph:
+        graph.load(people, mode="append")
+        before = graph.commits()[-1].commit_id
+
+    with served(single(path)) as server:
+        taken, scanned = PROCESS.rows_taken, PROCESS.rows_scanned
+        with ask(server, f"/diff?from={before}&format=html") as connection:
+            received = connection.recv(4_096)
+            at_first = PROCESS.rows_scanned - scanned
+            for part in iter(lambda: connection.recv(1 << 20), b""):
+                received += part
+
+    assert at_first <= (PROCESS.rows_scanned - scanned) / 4
+    assert PROCESS.rows_taken - taken <= 2 * (100 + 150)
+    page = received.decode()
+    assert page.index("<svg") < page.index("p0149</bdi>") < page.index(f"{count} changes")
+    assert f"{count - 150} more changes are not listed" in page
+    assert f"{count - 80} more changes are not drawn" in page
+    assert "p0150" not in page
+
+
+def test_what_was_freed_is_given_back_while_an_answer_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_back: list[int] = []
+    monkeypatch.setattr(freed_memory, "EVERY_BYTES", 64 * 1024)
+    monkeypatch.setattr(freed_memory, "give_memory_back", lambda: given_back.append(1))
+    people = [{"type": "Person", "data": {"slug": f"p{n}", "name": "x" * 999}} for n in range(400)]
+    path = new_graph(tmp_path / "graph", SCHEMA, people)
+    with served(single(path)) as server, server.client().http as client:
+        sent = len(client.post("/export", json={}).content)
+    assert 3 <= len(given_back) <= sent / (64 * 1024)
+
+
+def test_a_server_has_one_pool_for_all_threads() -> None:
+    before = pa.default_memory_pool()
+    try:
+        keep_few_heaps()
+        assert pa.default_memory_pool().backend_name == "system"
+    finally:
+        pa.set_memory_pool(before)

@@ -11,6 +11,8 @@ import pytest
 
 import omnigraph as og
 from omnigraph.branch import feed
+from omnigraph.branch.compare import BATCH_BYTES
+from omnigraph.server.events import EVENT_BYTES
 from omnigraph.server.settings import Limits
 from tests.depth import IS_TORTURE
 from tests.http.serving import INSERT, make_graph, served, single
@@ -21,8 +23,6 @@ pytestmark = pytest.mark.slow
 
 ROW_BYTES = 4_000
 PAGE_CHANGES = 250
-PAGE_KILOBYTES = 5 * 1024
-"""The most that a page has as bytes, in round numbers."""
 
 
 def make_large_graph(path: Path, rows: int) -> Path:
@@ -81,6 +81,15 @@ def test_a_reader_that_takes_no_events_holds_one_page_and_no_version(
     assert received < 4_000 * ROW_BYTES / 2, "the connection ended before all of it was sent"
 
 
+def test_an_event_is_small_however_large_a_page_may_be(tmp_path: Path) -> None:
+    path = make_large_graph(tmp_path / "graph", 400)
+    with served(single(path)) as server, stop_reading(server.port, 8_192) as connection:
+        received = b""
+        while b"\n\n" not in received.partition(b"data: ")[2]:
+            received += connection.recv(65_536)
+    assert EVENT_BYTES / 2 < len(received) < EVENT_BYTES * 1.2
+
+
 @pytest.mark.skipif(not IS_TORTURE, reason="`make torture` runs it")
 def test_readers_that_take_no_events_leave_the_memory_of_a_server_flat(tmp_path: Path) -> None:
     count = 32
@@ -99,6 +108,6 @@ def test_readers_that_take_no_events_leave_the_memory_of_a_server_flat(tmp_path:
                 each.close()
 
     # What readers hold, and what the threads that read for them decode at once when all begin.
-    decoded = Limits().read_threads * 8_192 * ROW_BYTES // 1024
-    assert max(seen) - first < count * 2 * PAGE_KILOBYTES + decoded, (first, seen)
+    decoded = Limits().read_threads * 2 * BATCH_BYTES
+    assert max(seen) - first < (count * 2 * EVENT_BYTES + decoded) // 1024, (first, seen)
     assert max(seen[5:]) <= min(seen[5:]) * 1.05, "it goes on growing for readers that wait"

@@ -26,9 +26,9 @@ Key: TypeAlias = tuple[str, int, str]
 class Room:
     """What a page has room for still: so many changes, and a number of bytes."""
 
-    def __init__(self, changes: int) -> None:
+    def __init__(self, changes: int, size: int | None = None) -> None:
         self._changes = changes
-        self._bytes = PAGE_BYTES
+        self._bytes = PAGE_BYTES if size is None else size
 
     @property
     def is_full(self) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.branch.compare import batch_rows, read_images
+from omnigraph.branch.compare import BATCH_ROWS_MAX, BatchSize, read_images
 from omnigraph.branch.compare_windows import AnyDifferences
 from omnigraph.branch.differences import Differences
 from omnigraph.branch.images import Image, list_changed_properties
@@ -221,26 +221,17 @@ class ChangeSet(JsonForm):
 
         A caller that takes no more than it has `wanted` has no others read for it.
         """
-        sizes = [batch_rows(each.schema) for each in (changes.before, changes.after) if each]
-        size = min(sizes, default=1)
-        if wanted is not None:
-            size = max(1, min(size, wanted))
+        most = BATCH_ROWS_MAX if wanted is None else max(1, min(BATCH_ROWS_MAX, wanted))
+        sides = [
+            _Side(self.tables, each, name, most)
+            for each, name in ((changes.before, "before"), (changes.after, "after"))
+        ]
         for rows in changes.rows.list_parts(start):
-            for first in range(0, rows.num_rows, size):
-                yield from self._read_part(changes, rows.slice(first, size))
-
-    def _read_part(self, changes: TableChanges, part: pa.Table) -> Iterator[EntityChange]:
-        before = self._images(changes.before, part["before"])
-        after = self._images(changes.after, part["after"])
-        for id_, old, new in zip(part["id"].to_pylist(), before, after, strict=True):
-            yield self._change(changes, id_, old, new)
-
-    def _images(
-        self, handle: TableHandle | None, rows: pa.ChunkedArray
-    ) -> Iterator[dict[str, Any] | None]:
-        if handle is None or rows.null_count == len(rows):
-            return iter([None] * len(rows))
-        return read_images(self.tables, handle, rows)
+            for first in range(0, rows.num_rows, most):
+                part = rows.slice(first, most)
+                images = (side.read_images(part) for side in sides)
+                for id_, *both in zip(part["id"].to_pylist(), *images, strict=True):
+                    yield self._change(changes, id_, *both)
 
     def _change(
         self,
@@ -265,3 +256,21 @@ class ChangeSet(JsonForm):
             after=after,
             renamed=changes.renamed if op is ChangeOp.UPDATE else {},
         )
+
+
+class _Side:
+    """One side of a table that is read; what its rows take is learned over all of them."""
+
+    def __init__(
+        self, tables: TableStorage, handle: TableHandle | None, name: str, most: int
+    ) -> None:
+        self._tables = tables
+        self._handle = handle
+        self._name = name
+        self._size = None if handle is None else BatchSize(handle, most=most)
+
+    def read_images(self, part: pa.Table) -> Iterator[dict[str, Any] | None]:
+        rows = part[self._name]
+        if self._handle is None or rows.null_count == len(rows):
+            return iter([None] * len(rows))
+        return read_images(self._tables, self._handle, rows, self._size)

@@ -27,7 +27,7 @@ from omnigraph.storage.tables import TableStorage
 AnyDifferences: TypeAlias = Differences | WindowedDifferences
 Combine: TypeAlias = Callable[[Sequence[pa.Table]], pa.Table]
 _IDS = pa.schema([("id", pa.utf8()), (ROW_ID, pa.uint64())])
-_SCANNED_ROWS = 1 << 16
+_SCANNED_ROWS = 1 << 14
 TAKEN_ROWS_MAX = 8_192
 """Ids of more rows than these are found by a scan."""
 
@@ -106,7 +106,7 @@ def _join_by_id(parts: Sequence[pa.Table]) -> pa.Table:
 def _all_ids(tables: TableStorage, handle: TableHandle) -> Source:
     def read() -> Iterator[pa.Table]:
         batches = tables.reads.scan_stream(
-            handle, ["id"], with_row_id=True, batch_rows=_SCANNED_ROWS
+            handle, ["id"], with_row_id=True, batch_rows=_SCANNED_ROWS, in_turn=True
         )
         for batch in batches:
             yield pa.Table.from_batches([batch]).select(_IDS.names).cast(_IDS)

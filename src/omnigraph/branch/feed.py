@@ -150,6 +150,7 @@ class ChangeFeed:
         start: str | None = None,
         page_token: str | None = None,
         limit: int | None = None,
+        page_bytes: int | None = None,
     ) -> ChangePage:
         """Read the next page, from exactly one of a cursor, a start and a page token.
 
@@ -159,15 +160,15 @@ class ChangeFeed:
         """
         if sum(each is not None for each in (cursor, start, page_token)) > 1:
             raise BadRequestError("give one of cursor, start and page_token — each is a place")
-        most = check_limit(limit)
+        room = Room(check_limit(limit), page_bytes)
         state = self._coordinator.fresh(canonical_branch(branch))
         walk = _Walk(state, Scope(state.branch, state.branch_id, wanted))
         if page_token is not None:
-            return self._read(walk.resume(read_token(page_token, "page", walk.scope)), most)
+            return self._read(walk.resume(read_token(page_token, "page", walk.scope)), room)
         if cursor is not None:
             after = read_token(cursor, "cursor", walk.scope).get("after")
-            return self._read(replace(walk, after=after or ""), most)
-        return self._read(walk.begin(self._find_start(state, start or "now")), most)
+            return self._read(replace(walk, after=after or ""), room)
+        return self._read(walk.begin(self._find_start(state, start or "now")), room)
 
     def pin(self, branch: str, wanted: ChangeFilter) -> tuple[GraphCommit, str]:
         """The head of a branch, and the cursor of a reader that has seen everything up to it."""
@@ -212,10 +213,10 @@ class ChangeFeed:
             return commit_id
         raise BadRequestError(f"start is '{start}' — expected now, beginning or after:COMMIT")
 
-    def _read(self, walk: _Walk, most: int) -> ChangePage:
+    def _read(self, walk: _Walk, room: Room) -> ChangePage:
         line = self._find_line(walk)
         self._check_filter(walk, line)
-        room, key = Room(most), walk.key
+        key = walk.key
         blocks: list[ChangeBlock] = []
         for parent, commit in pairwise(line):
             if room.is_full:

@@ -1,7 +1,8 @@
 """HTML: a diff as one page that works offline, asks for nothing, and runs nothing.
 
-Every value is escaped, and a content security policy forbids scripts, requests and styles other
-than the page's own, so a value that tried would still do nothing.
+It is written while the changes are read: what is counted comes last in the document, and is shown
+first. Every value is escaped, and a content security policy forbids scripts, requests and styles
+other than the page's own, so a value that tried would still do nothing.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _STYLE = """
   --context: #656c76; } }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem;
   padding: 0 1rem; background: var(--ground); color: var(--text); }
+body { display: flex; flex-direction: column; align-items: stretch; }
+h1 { order: -2; } .counts { order: -1; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 .quiet { color: var(--quiet); } .insert { --tone: var(--insert); }
 .update { --tone: var(--update); } .delete { --tone: var(--delete); }
@@ -54,49 +57,52 @@ svg .delete text { fill: var(--tone); }
 """
 
 
-def diff_to_html(changes: ChangeSet, *, title: str, subgraph: Subgraph) -> str:
-    """The whole page. `subgraph` is what to draw; see `find_changed_subgraph`."""
-    parts = _summary(changes), _schema(changes), _picture(subgraph), _details(changes)
-    return make_page(title, chain.from_iterable(parts))
+def stream_diff_page(changes: ChangeSet, *, title: str, subgraph: Subgraph) -> Iterator[str]:
+    """The page, part by part. `subgraph` is what to draw; see `find_changed_subgraph`."""
+    parts = (_schema(changes), _picture(subgraph), _details(changes), _counts(changes, subgraph))
+    return stream_page(title, chain.from_iterable(parts))
 
 
-def make_page(title: str, body: Iterable[str]) -> str:
+def stream_page(title: str, body: Iterable[str]) -> Iterator[str]:
     """A page of these parts, which are escaped already."""
     style = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'"
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{escape_text(policy)}">',
-            '<meta name="referrer" content="no-referrer">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape_text(title)}</title><style>{_STYLE}</style></head><body>",
-            f"<h1>{escape_text(title)}</h1>",
-            *body,
-            "</body></html>\n",
-        ]
-    )
+    yield "<!doctype html>\n"
+    yield '<html lang="en"><head><meta charset="utf-8">\n'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{escape_text(policy)}">\n'
+    yield '<meta name="referrer" content="no-referrer">\n'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    yield f"<title>{escape_text(title)}</title><style>{_STYLE}</style></head><body>\n"
+    yield f"<h1>{escape_text(title)}</h1>\n"
+    for part in body:
+        yield f"{part}\n"
+    yield "</body></html>\n"
 
 
-def _summary(changes: ChangeSet) -> Iterator[str]:
+def _counts(changes: ChangeSet, subgraph: Subgraph) -> Iterator[str]:
+    """How much differs, and how much of it the page does not show."""
     stats = changes.stats
     where = f" on branch {_value(changes.branch)}" if changes.branch is not None else ""
     yield (
-        f'<p class="quiet">From version {changes.from_version} to {changes.to_version}{where}: '
-        f"{stats.total} {'change' if stats.total == 1 else 'changes'}.</p>"
+        f'<div class="counts"><p class="quiet">From version {changes.from_version} to '
+        f"{changes.to_version}{where}: {stats.total} "
+        f"{'change' if stats.total == 1 else 'changes'}.</p>"
     )
-    if not changes:
+    if stats.total:
+        yield "<table><tr><th>Type</th><th>+ added</th><th>~ changed</th><th>− removed</th></tr>"
+        for each in sorted(changes.table_changes, key=lambda each: each.entity.table_key):
+            cells = "".join(
+                f'<td class="count {op.value}">{count}</td>'
+                for op, count in zip(ChangeOp, each.rows.counts, strict=True)
+            )
+            yield f"<tr><td>{escape_text(each.entity.table_key)}</td>{cells}</tr>"
+        yield "</table>"
+    else:
         yield "<p>No row differs.</p>" if changes.schema_steps else "<p>Nothing differs.</p>"
-        return
-    yield "<table><tr><th>Type</th><th>+ added</th><th>~ changed</th><th>− removed</th></tr>"
-    for each in sorted(changes.table_changes, key=lambda each: each.entity.table_key):
-        cells = "".join(
-            f'<td class="count {op.value}">{count}</td>'
-            for op, count in zip(ChangeOp, each.rows.counts, strict=True)
-        )
-        yield f"<tr><td>{escape_text(each.entity.table_key)}</td>{cells}</tr>"
-    yield "</table>"
+    for word, shown in (("drawn", subgraph.drawn), ("listed", CHANGES_MAX)):
+        if stats.total > shown:
+            yield f'<p class="quiet">{stats.total - shown} more changes are not {word}.</p>'
+    yield "</div>"
 
 
 def _schema(changes: ChangeSet) -> Iterator[str]:
@@ -117,8 +123,6 @@ def _picture(subgraph: Subgraph) -> Iterator[str]:
         '<p class="quiet">+ added, ~ changed, − removed; grey and dashed: not changed, one step '
         "away.</p>"
     )
-    if subgraph.left_out:
-        yield f'<p class="quiet">{subgraph.left_out} more changes are not drawn.</p>'
 
 
 def _details(changes: ChangeSet) -> Iterator[str]:
@@ -127,8 +131,6 @@ def _details(changes: ChangeSet) -> Iterator[str]:
     yield "<h2>Change by change</h2>"
     for change in islice(changes, CHANGES_MAX):
         yield _change(change)
-    if len(changes) > CHANGES_MAX:
-        yield f'<p class="quiet">{len(changes) - CHANGES_MAX} more changes are not listed.</p>'
 
 
 def _change(change: EntityChange) -> str:

@@ -1,12 +1,14 @@
 """Surroundings: the changed part of a graph, with one hop of what did not change around it.
 
-For people to look at, so it is bounded: the first changes are drawn, and the rest is counted.
+For people to look at, so it is bounded: the first changes of each type are looked at, and those
+that there is room for are drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
+from itertools import islice
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -22,6 +24,8 @@ from omnigraph.storage.tables import TableStorage
 
 NODES_MAX = 80
 EDGES_MAX = 160
+LOOKED_AT_MAX = 1_000
+"""Of each type."""
 
 NodeKey: TypeAlias = tuple[str, str]
 """Type name and id."""
@@ -43,7 +47,12 @@ class Subgraph:
 
     nodes: dict[NodeKey, ChangeOp | None] = field(default_factory=dict)
     edges: list[ShownEdge] = field(default_factory=list)
-    left_out: int = 0
+
+    @property
+    def drawn(self) -> int:
+        """How many changes it shows."""
+        nodes = sum(op is not None for op in self.nodes.values())
+        return nodes + sum(edge.op is not None for edge in self.edges)
 
 
 def find_changed_subgraph(
@@ -53,8 +62,9 @@ def find_changed_subgraph(
     found = Subgraph()
     # An edge whose type is gone is described by the schema it was in.
     edges = {**earlier.edges, **state.catalog.edges}
-    for change in changes:
-        _add(found, edges, change)
+    for part in sorted(changes.table_changes, key=lambda each: each.entity.table_key):
+        for change in islice(changes.of_table(part, wanted=LOOKED_AT_MAX), LOOKED_AT_MAX):
+            _add(found, edges, change)
     _add_neighbours(found, state.catalog, state.snapshot, tables)
     return found
 
@@ -63,14 +73,11 @@ def _add(found: Subgraph, edges: Mapping[str, EdgeType], change: EntityChange) -
     if change.endpoints is None:
         if len(found.nodes) < NODES_MAX:
             found.nodes[change.type_name, change.id] = change.op
-        else:
-            found.left_out += 1
         return
     edge = edges[change.type_name]
     ends = (edge.source, change.endpoints[0]), (edge.target, change.endpoints[1])
     new = [end for end in ends if end not in found.nodes]
     if len(found.edges) >= EDGES_MAX or len(found.nodes) + len(new) > NODES_MAX:
-        found.left_out += 1
         return
     for end in new:
         found.nodes[end] = None

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from omnigraph.branch.differences import NO_DIFFERENCES, Differences
 from omnigraph.dataclass import dataclass
 
-WINDOW_ROWS = 131_072
+WINDOW_ROWS = 65_536
 COMPARED_ROWS = 8_192
 
 

@@ -819,13 +819,8 @@ class Graph(
         ops: Collection[str] | None = None,
     ) -> str:
         """A diff as one page that works offline: what changed, drawn and listed."""
-        from omnigraph.branch.html import diff_to_html
-        from omnigraph.branch.surroundings import find_changed_subgraph
-
-        before, after = map(self._find_state, (from_, to))
-        changes = self.diff(before.snapshot, after.snapshot, kinds=kinds, types=types, ops=ops)
-        shown = find_changed_subgraph(changes, before.catalog, after, self._session.store.tables)
-        return diff_to_html(changes, title=title or f"{from_} → {to}", subgraph=shown)
+        wanted = {"kinds": kinds, "types": types, "ops": ops}
+        return "".join(stream_diff_html(self, from_, to, title=title, **wanted))
 
     def changes(
         self,
@@ -942,3 +937,32 @@ class Graph(
 def get_session(graph: Graph) -> Session:
     """The inside of an open graph, for the other packages of Omnigraph: no part of the API."""
     return graph._session
+
+
+def poll_small_pages(
+    graph: Graph,
+    branch: str,
+    *,
+    page_bytes: int,
+    kinds: Collection[str] | None,
+    types: Collection[str] | None,
+    ops: Collection[str] | None,
+    **place: Any,
+) -> ChangePage:
+    """As `Graph.poll_changes`, in pages for a reader that may take long to read one."""
+    return graph._feed().poll(
+        branch, graph._follow(kinds, types, ops), page_bytes=page_bytes, **place
+    )
+
+
+def stream_diff_html(
+    graph: Graph, from_: Target, to: Target, *, title: str | None = None, **wanted: Any
+) -> Iterator[str]:
+    """As `Graph.diff_html`, in parts that are written while the changes are read."""
+    from omnigraph.branch.html import stream_diff_page
+    from omnigraph.branch.surroundings import find_changed_subgraph
+
+    before, after = map(graph._find_state, (from_, to))
+    changes = graph.diff(before.snapshot, after.snapshot, **wanted)
+    shown = find_changed_subgraph(changes, before.catalog, after, graph._session.store.tables)
+    return stream_diff_page(changes, title=title or f"{from_} → {to}", subgraph=shown)

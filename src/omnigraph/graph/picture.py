@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from omnigraph.branch.html import make_page
+from omnigraph.branch.html import stream_page
 from omnigraph.branch.picture import draw
 from omnigraph.branch.surroundings import ShownEdge
 from omnigraph.branch.surroundings import Subgraph as Drawing
@@ -60,7 +60,8 @@ class Picture:
             StorageError: The file cannot be written.
         """
         target = Path(path)
-        page = make_live_page("Omnigraph", self.subgraph) or make_page("Omnigraph", self._draw())
+        title = "Omnigraph"
+        page = make_live_page(title, self.subgraph) or "".join(stream_page(title, self._draw()))
         try:
             target.write_text(page, encoding="utf-8")
         except OSError as error:

@@ -8,7 +8,8 @@ source.py      the same, to be read again; reload.py replaces what changed while
 settings.py    what a server serves, to whom, within which limits
 run.py         the process: bind, announce the address, serve, stop without losing a write
 app.py         settings → application: opens the graphs, registers every operation
-observe.py     around each request: id, log line, metrics (logs.py, metrics.py)
+observe.py     around each request: id, log line, metrics (logs.py, metrics.py), and what was sent
+               (freed_memory.py)
 operations.py  the table of operations: path, handler, models, parameters
 call.py        one request: authenticate (auth.py), choose the graph, authorize (branch_bound.py,
                gate.py), admit (admission.py), read the body (bodies.py, json_values.py,

@@ -21,6 +21,7 @@ from omnigraph.server.admission import Admission
 from omnigraph.server.call import Call, Serving
 from omnigraph.server.envelope import error_response, error_status, json_response
 from omnigraph.server.events import EventReaders
+from omnigraph.server.freed_memory import FreedMemory
 from omnigraph.server.gate import Gate
 from omnigraph.server.graphs import open_graphs
 from omnigraph.server.http_errors import HttpError
@@ -71,7 +72,8 @@ class Application:
             lifespan=self._lifespan,
         )
         self._starlette.router.redirect_slashes = False
-        self._observed = Observe(self._dispatch, serving.metrics, serving.traces)
+        freed = FreedMemory(serving.exporters)
+        self._observed = Observe(self._dispatch, serving.metrics, freed.count_sent, serving.traces)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["omnigraph.app"] = self  # what answers a request by making others

@@ -19,6 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from omnigraph.branch.feed import ChangePage
 from omnigraph.errors import OmnigraphError
+from omnigraph.machine import give_memory_back
 from omnigraph.server.admission import TooManyRequests
 from omnigraph.server.envelope import error_body
 from omnigraph.server.streaming import join_parts
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 EVENTS = "text/event-stream"
 LAST_EVENT = "last-event-id"
+EVENT_BYTES = 512 * 1024
+"""A page as an event is small: a client that reads slowly has one kept for it."""
 POLL_SECONDS = 0.25
 """How often a reader that is caught up looks for a new commit; a look costs one small read."""
 QUIET_SECONDS = 15.0
@@ -136,6 +139,7 @@ class _EventStream(StreamingResponse):
     def __init__(self, events: AsyncIterator[bytes], call: Call) -> None:
         super().__init__(_cut(events), media_type=EVENTS, headers={"Cache-Control": "no-store"})
         self._readers = call.serving.events
+        self._threads = call.serving.readers
         self._stall_seconds = call.serving.settings.limits.stall_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -145,6 +149,7 @@ class _EventStream(StreamingResponse):
             log.warning("ended events that their client did not read for %g s", self._stall_seconds)
         finally:
             self._readers.release()
+            self._threads.submit(give_memory_back)
 
     async def _send_in_time(self, send: Send, message: Message) -> None:
         async with asyncio.timeout(self._stall_seconds):

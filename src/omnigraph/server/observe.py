@@ -1,6 +1,6 @@
 """Observe: around each request, give it an id, count it, time it and log it.
 
-Plain ASGI: it never touches a body, so streams stay streams.
+Plain ASGI: it keeps nothing of a body, so streams stay streams.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import re
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
@@ -28,8 +29,15 @@ log = logging.getLogger("omnigraph.server.requests")
 class Observe:
     """Wraps an application. A client's own request id is kept when it is a harmless text."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, traces: Traces = NO_TRACES) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        count_sent: Callable[[int], None],
+        traces: Traces = NO_TRACES,
+    ) -> None:
         self._app = app
+        self._count_sent = count_sent
         self._metrics = metrics
         self._traces = traces
 
@@ -47,6 +55,8 @@ class Observe:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id)]
+            else:
+                self._count_sent(len(message.get("body", b"")))
             await send(message)
 
         self._metrics.in_flight.inc()

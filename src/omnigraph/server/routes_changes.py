@@ -9,10 +9,11 @@ from typing import Any
 from starlette.responses import Response
 
 from omnigraph.graph import Graph
+from omnigraph.graph.graph import poll_small_pages
 from omnigraph.pipeline.export import to_line
 from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response
-from omnigraph.server.events import EVENTS, LAST_EVENT, open_events, read_event_id
+from omnigraph.server.events import EVENT_BYTES, EVENTS, LAST_EVENT, open_events, read_event_id
 from omnigraph.server.readable_types import permit_selection
 from omnigraph.server.request_models import BaselineRequest, resolve_branch
 from omnigraph.server.streaming import stream
@@ -52,10 +53,11 @@ async def poll_changes(call: Call) -> Response:
     await _permit_types(call, branch)
     place = {name: one_parameter(request, name) for name in PLACES}
     limit = integer_parameter(request, "limit")
-    poll = partial(call.graph.graph.poll_changes, branch, limit=limit, **_read_filters(call))
+    graph, wanted = call.graph.graph, {"limit": limit, **_read_filters(call)}
     if EVENTS not in request.headers.get("accept", ""):
-        page = await call.run_read(poll, **place)
+        page = await call.run_read(graph.poll_changes, branch, **wanted, **place)
         return json_response(page.to_json())
+    poll = partial(poll_small_pages, graph, branch, page_bytes=EVENT_BYTES, **wanted)
     if (last := request.headers.get(LAST_EVENT)) is not None:
         place = read_event_id(last)
     first = await call.run_read(poll, **place)  # what is refused is refused before 200

@@ -14,7 +14,7 @@ from omnigraph.branch.bisect import list_between
 from omnigraph.branch.entity_history import Blame, EntityHistory
 from omnigraph.errors import BadRequestError
 from omnigraph.graph import Graph
-from omnigraph.graph.graph import get_session
+from omnigraph.graph.graph import get_session, stream_diff_html
 from omnigraph.manifest import Snapshot
 from omnigraph.pipeline.export import to_line
 from omnigraph.server.call import Call, query_text
@@ -56,9 +56,7 @@ async def diff(call: Call) -> Response:
     }
     graph = call.graph.graph
     if form == "html":
-        title = " → ".join(names)
-        page = await call.run_read(graph.diff_html, *states, title=title, **wanted)
-        return Response(page, media_type=HTML)
+        return await stream(call, partial(_page, graph, states, " → ".join(names), wanted), HTML)
     encode, media = (_document, JSON) if form == "json" else (_lines, NDJSON_UTF8)
     most = integer_parameter(request, "changes_max", least=0)
     return await stream(call, partial(encode, graph, states, wanted, most), media)
@@ -69,6 +67,13 @@ def _document(
 ) -> Iterator[bytes]:
     document = graph.diff(*states, **wanted).to_stream()
     yield from encode_parts({**document, "changes": islice(document["changes"], most)})
+
+
+def _page(
+    graph: Graph, states: list[Snapshot], title: str, wanted: dict[str, Any]
+) -> Iterator[bytes]:
+    for part in stream_diff_html(graph, *states, title=title, **wanted):
+        yield part.encode()
 
 
 def _lines(

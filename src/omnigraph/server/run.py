@@ -13,7 +13,7 @@ from types import FrameType
 import uvicorn
 
 from omnigraph.errors import BadRequestError
-from omnigraph.machine import limit_arenas
+from omnigraph.machine import keep_few_heaps
 from omnigraph.server.app import Application, create_app
 from omnigraph.server.logs import LEVEL_VARIABLE, log_to_stderr
 from omnigraph.server.reload import Source
@@ -87,7 +87,7 @@ def run(
     Raises:
         OmnigraphError: The settings are refused, a graph cannot be served, or the address is taken.
     """
-    limit_arenas()
+    keep_few_heaps()
     log_to_stderr(os.environ.get(LEVEL_VARIABLE, log_level))
     settings.check()
     listening = _bind(settings.bind)

@@ -22,12 +22,12 @@ from omnigraph.storage.counters import record
 from omnigraph.storage.fragments import file_names
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
-from omnigraph.storage.projection import ROW_ADDRESS, ROW_ID
+from omnigraph.storage.projection import IN_TURN, ROW_ADDRESS, ROW_ID
 from omnigraph.storage.reads import CREATED, UPDATED, Reads
 from omnigraph.storage.row_addresses import to_numbers
 from omnigraph.storage.row_ids import RowIds
 
-_BATCH_ROWS = 1 << 16
+_BATCH_ROWS = 1 << 14
 _NO_ROWS: RowIds = np.empty(0, dtype=np.uint64)
 TOUCHED = pa.schema(
     [
@@ -74,6 +74,7 @@ class Ancestry:
                 with_row_address=True,
                 fragments=new,
                 batch_size=_BATCH_ROWS,
+                **IN_TURN,
             ).to_reader()
         while True:
             with lance_errors("reading a table", handle.location, handle.version):

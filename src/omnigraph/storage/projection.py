@@ -13,6 +13,8 @@ from omnigraph.storage.handles import TableHandle
 
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
+IN_TURN = {"batch_readahead": 1, "fragment_readahead": 1, "io_buffer_size": 8 << 20}
+"""Options of a scan that decodes one batch after another, and not fragments side by side."""
 
 
 def projection(

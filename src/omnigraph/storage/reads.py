@@ -25,6 +25,7 @@ from omnigraph.storage.masks import keep, to_mask
 from omnigraph.storage.pending import Pending, hide_pending, to_pending_table
 from omnigraph.storage.predicates import Compare, CompareOp, Predicate, columns_of
 from omnigraph.storage.projection import (
+    IN_TURN,
     ROW_ADDRESS,
     ROW_ID,
     projection,
@@ -100,11 +101,13 @@ class Reads:
         fragment_ids: Sequence[int] | None = None,
         include_deleted: bool = False,
         places: range | None = None,
+        in_turn: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows, of some fragments only if they are named, in bounded memory.
 
         Rows that are deleted, but still in their data file, are given only if they are asked for.
-        `places` names the rows to look at, by their place among the rows of these fragments.
+        `places` names the rows to look at, by their place among the rows of these fragments. With
+        `in_turn` no batch is decoded before it is asked for.
         """
         if fragment_ids is not None and len(fragment_ids) == 0:
             return  # to Lance, no fragments are all of them
@@ -125,6 +128,8 @@ class Reads:
             # Blobs arrive as bytes when they are asked for; as descriptors they are of no use.
             "blob_handling": "all_binary",
         }
+        if in_turn:
+            options |= IN_TURN
         if include_deleted:
             options |= {"include_deleted_rows": True, "with_row_id": True}
         if fragment_ids is not None:

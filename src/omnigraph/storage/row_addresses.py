@@ -18,7 +18,7 @@ from omnigraph.storage.filters import at_addresses
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import fragment_messages, recorded_rows
-from omnigraph.storage.projection import ROW_ADDRESS, ROW_ID
+from omnigraph.storage.projection import IN_TURN, ROW_ADDRESS, ROW_ID
 from omnigraph.storage.row_ids import RowIds, UnknownSequence, locate_row_ids
 
 CACHED_VERSIONS_MAX = 8
@@ -65,7 +65,7 @@ def scan_for(handle: TableHandle, row_ids: RowIds) -> pa.Table:
     rows = 0
     with lance_errors("reading a table", handle.location, handle.version):
         batches = handle._dataset.scanner(
-            columns=[], with_row_id=True, with_row_address=True, batch_size=_SCANNED_ROWS
+            columns=[], with_row_id=True, with_row_address=True, batch_size=_SCANNED_ROWS, **IN_TURN
         ).to_reader()
         for batch in batches:
             found = to_numbers(batch.column(ROW_ID))
