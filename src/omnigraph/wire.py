@@ -471,8 +471,10 @@ CODES: Mapping[int, str] = {
 def error_to_json(error: OmnigraphError) -> Json:
     """An error as `--json` prints it: the text, the code of its kind, and what a server added."""
     if isinstance(error, RemoteError):
-        return {"error": str(error), "code": error.code, **error.details}
-    return {"error": error.render(), "code": CODES.get(error.http_status)}
+        said, code, details = str(error), error.code, error.details
+    else:
+        said, code, details = error.render(), CODES.get(error.http_status), {}
+    return {"error": said, **({} if code is None else {"code": code}), **details}
 
 
 def parse_conflict(item: Mapping[str, Any]) -> MergeConflict:

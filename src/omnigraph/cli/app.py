@@ -56,7 +56,7 @@ from omnigraph.collection import leave_the_end_alone
 from omnigraph.errors import AddressError, OmnigraphError
 from omnigraph.server.main import serve
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
-from omnigraph.wire import error_to_json
+from omnigraph.wire import CODES, error_to_json
 
 app = typer.Typer(
     name="omnigraph",
@@ -165,13 +165,20 @@ def main() -> None:
     """Run the command line; an `OmnigraphError` ends it with a message and exit code 1 or 2."""
     arguments = _replace_old_names(sys.argv[1:])
     _prepare_process(arguments)
+    as_json = "--json" in arguments
     try:
-        _build_app(arguments)(arguments)
+        code = _build_app(arguments)(arguments, standalone_mode=not as_json)
     except OmnigraphError as error:
-        if "--json" in arguments:
+        if as_json:
             print_json(error_to_json(error))
         print_error(error.render())
         sys.exit(2 if isinstance(error, AddressError) else 1)
+    except typer.TyperException as error:
+        said = error.format_message()
+        print_json({"error": said, "code": CODES[400]})
+        print_error(said)
+        sys.exit(error.exit_code)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _prepare_process(arguments: list[str]) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 GRAPH_ID = "default"
 
 
-@command("mcp", Capability.ANY, writes=True, uri="argument")
+@command("mcp", Capability.ANY, writes=True, uri="argument", has_json=False)
 def mcp(call: Call) -> None:
     """Serve the tools of a graph by the Model Context Protocol, on standard input and output."""
     from omnigraph.server.mcp_stdio import serve_remote, serve_store
