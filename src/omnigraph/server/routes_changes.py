@@ -51,7 +51,7 @@ async def poll_changes(call: Call) -> Response:
     branch = resolve_branch(one_parameter(request, "branch"))
     call.permit(branch=branch)
     await _permit_types(call, branch)
-    place = {name: one_parameter(request, name) for name in PLACES}
+    place: dict[str, Any] = {name: one_parameter(request, name) for name in PLACES}
     limit = integer_parameter(request, "limit")
     graph, wanted = call.graph.graph, {"limit": limit, **_read_filters(call)}
     if EVENTS not in request.headers.get("accept", ""):

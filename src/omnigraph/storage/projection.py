@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +14,7 @@ from omnigraph.storage.handles import TableHandle
 
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
-IN_TURN = {"batch_readahead": 1, "fragment_readahead": 1, "io_buffer_size": 8 << 20}
+IN_TURN: dict[str, Any] = {"batch_readahead": 1, "fragment_readahead": 1, "io_buffer_size": 8 << 20}
 """Options of a scan that decodes one batch after another, and not fragments side by side."""
 
 
