@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from unittest import mock
 
 import lance
 import pytest
@@ -16,6 +18,7 @@ import omnigraph as og
 from omnigraph.failpoints import Failpoint, arm_failpoints
 from omnigraph.graph.session import Mode
 from omnigraph.manifest import GraphCommit, freshness, history
+from omnigraph.manifest.line_states import LineStates
 from omnigraph.storage import file_times
 from omnigraph.storage.counters import Counters, counting
 from omnigraph.storage.garbage import Garbage
@@ -29,6 +32,10 @@ pytestmark = pytest.mark.slow
 
 Versions = dict[str, set[int]]
 """Path of a table, or `__manifest` → its versions on the main line."""
+
+
+def read_itself(*_: object) -> None:
+    """In the place of what one manifest tells of another one: each is read."""
 
 
 class World:
@@ -53,7 +60,8 @@ class World:
     def step(self) -> None:
         branches = list(self.history.heads)
         branch, other = self.chance.choice(branches), self.chance.choice(branches)
-        match self.chance.choices(["write", "make", "merge", "delete"], [5, 3, 4, 1])[0]:
+        kinds = ["write", "make", "start", "tag", "merge", "delete"]
+        match self.chance.choices(kinds, [5, 3, 2, 1, 4, 1])[0]:
             case "write":
                 name = self.chance.choice(list(AGES))
                 change(self.graph, "age", branch, name=name, age=self.chance.randrange(100))
@@ -63,6 +71,13 @@ class World:
                 if name not in branches:
                     self.graph.create_branch(name, branch)
                     self.history.heads[name] = self.history.heads[branch]
+            case "start":
+                # Before the last of these there was nobody whose age could be changed.
+                self.start_in_past(self.chance.choice(self.commits(branch)[:-1]))
+            case "tag":
+                with suppress(og.errors.CommitStateGone):
+                    commit = self.chance.choice(self.commits(branch))
+                    self.graph.tag(f"t{len(self.graph.tags())}", commit.commit_id)
             case "merge" if branch != other:
                 self.merge(branch, other)
             case "delete" if branch != "main":
@@ -71,6 +86,12 @@ class World:
                 except og.errors.ConflictError:
                     return  # another branch came from it
                 del self.history.heads[branch]
+
+    def start_in_past(self, commit: GraphCommit) -> None:
+        name = f"p{len(self.facts)}"
+        with suppress(og.errors.ConflictError, og.errors.NotFoundError):  # it was cleaned up
+            self.graph.create_branch(name, commit.commit_id)
+            self.history.heads[name] = commit.commit_id
 
     def merge(self, source: str, target: str) -> None:
         theirs, ours = self.history.heads[source], self.history.heads[target]
@@ -111,6 +132,7 @@ class World:
         states = [
             *(coordinator.fresh(each).snapshot() for each in self.history.heads),
             *(each for each in coordinator.retained if each.head.commit_id in bases),
+            *(each for _, each in coordinator.tags),
         ]
         return {
             (key, entry.table_branch)
@@ -140,6 +162,11 @@ class World:
                 needed[entry.table_path].add(entry.version)
             if base.branch == "main":
                 needed["__manifest"].add(base.manifest_version)
+        for _, state in coordinator.tags:
+            for entry in state.entries.values():
+                needed[entry.table_path].add(entry.version)
+            if state.branch == "main":
+                needed["__manifest"].add(state.manifest_version)
         for path, all_ in self.versions().items():
             newest = sorted(all_)[-keep:]
             needed[path] |= {each for each in all_ if each in newest or each >= floors[path]}
@@ -183,9 +210,10 @@ class World:
         assert self.graph.branches() == ["main", *sorted(set(self.history.heads) - {"main"})]
 
     def clean_up(self, keep: int) -> None:
-        before, needed, forks = self.versions(), self.needed_versions(keep), self.forks()
+        with mock.patch.multiple(LineStates, at=read_itself, entries_at=read_itself):
+            before, needed, forks = self.versions(), self.needed_versions(keep), self.forks()
 
-        self.graph.cleanup(keep=keep, confirm=True)
+        reopen(self.graph).cleanup(keep=keep, confirm=True)
 
         after, under = self.versions(), self.fork_bases()
         for path, all_ in after.items():
