@@ -29,3 +29,28 @@ def test_the_rows_that_a_revert_takes_do_not_grow_with_the_table(tmp_path: Path)
 
     assert taken[0] == taken[1]
     assert sum(taken[0]) < 100
+
+
+@pytest.mark.slow
+def test_a_restore_of_one_entity_reads_that_entity(tmp_path: Path) -> None:
+    """However large the table is, and however much else has changed since."""
+    costs = []
+    for size in (2_000, 20_000):
+        graph = og.init(tmp_path / str(size), schema=SCHEMA, durability="process", self_care=False)
+        people = [{"type": "Person", "data": {"name": f"p{n}", "age": 0}} for n in range(size)]
+        graph.load(people, mode="append")
+        graph.optimize()
+        older = [{"type": "Person", "data": {"name": f"p{n}", "age": 5}} for n in range(size // 4)]
+        graph.load(older, mode="merge")
+        with counting() as counters:
+            graph.restore("main~1", types=["Person"], ids=["p7"])
+
+        found = graph.query(
+            "query q() { match { $p: Person } return { $p.name as n, $p.age as age } }"
+        )
+        ages = {row["n"]: row["age"] for row in found.rows()}
+        assert ages == {f"p{n}": 5 if n < size // 4 and n != 7 else 0 for n in range(size)}
+        costs.append((counters.rows_taken, counters.rows_scanned))
+
+    assert costs[0] == costs[1]
+    assert sum(costs[0]) < 50

@@ -6,8 +6,9 @@ drops those that are equal. Rows on one side only are never read.
 
     candidates by row version   both versions come from one: only what was touched since is listed
     candidates by id            otherwise: every id of both sides, in order
+    candidates of ids           a few that are asked for, wherever they are
 
-Both give the same answer after the second step; only the cost differs.
+All give the same answer after the second step; only the cost differs.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from omnigraph.branch.differences import SCHEMA, Differences
 from omnigraph.branch.equality import equal_rows
 from omnigraph.branch.images import images
 from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.predicates import IsIn
 from omnigraph.storage.projection import ROW_ID
 from omnigraph.storage.reads import CREATED
 from omnigraph.storage.row_ids import RowIds
@@ -122,6 +124,15 @@ def candidates_by_id(tables: TableStorage, before: TableHandle, after: TableHand
     return sort_rows(joined)
 
 
+def candidates_of_ids(
+    tables: TableStorage, before: TableHandle, after: TableHandle, ids: pa.Array
+) -> Differences:
+    """These ids, where at least one side has them; looked up by an index if there is one."""
+    old = _all_ids(tables, before, "before", ids)
+    new = _all_ids(tables, after, "after", ids)
+    return sort_rows(old.join(new, "id", join_type="full outer"))
+
+
 def candidates_of_one(
     tables: TableStorage, before: TableHandle | None, after: TableHandle | None
 ) -> Differences:
@@ -132,8 +143,13 @@ def candidates_of_one(
     return sort_rows(rows.append_column(other, pa.nulls(rows.num_rows, pa.uint64())))
 
 
-def _all_ids(tables: TableStorage, handle: TableHandle, name: str) -> pa.Table:
-    return tables.reads.scan(handle, ["id"], with_row_id=True).rename_columns(["id", name])
+def _all_ids(
+    tables: TableStorage, handle: TableHandle, name: str, ids: pa.Array | None = None
+) -> pa.Table:
+    """Ids and row ids of a side, of some ids if they are given."""
+    wanted = None if ids is None else IsIn("id", ids)
+    rows = tables.reads.scan(handle, ["id"], wanted, with_row_id=True)
+    return rows.rename_columns(["id", name])
 
 
 def sort_rows(rows: pa.Table) -> Differences:

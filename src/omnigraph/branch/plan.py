@@ -18,7 +18,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 
-from omnigraph.branch.compare import candidates, differences, drop_equal_rows
+import pyarrow as pa
+
+from omnigraph.branch.compare import candidates, candidates_of_ids, differences, drop_equal_rows
 from omnigraph.branch.conflicts import Contest, contest, contest_virtual
 from omnigraph.branch.descent import Descent, open_entry
 from omnigraph.branch.differences import NO_DIFFERENCES, Differences
@@ -82,8 +84,13 @@ class Plan:
     contests: tuple[Contest, ...]
 
 
-def plan_merge(tables: TableStorage, catalog: Catalog, three: Snapshots) -> Plan:
-    """Compare the three states. Reads only; costs what has changed, not what there is."""
+def plan_merge(
+    tables: TableStorage, catalog: Catalog, three: Snapshots, ids: pa.Array | None = None
+) -> Plan:
+    """Compare the three states. Reads only; costs what has changed, not what there is.
+
+    With a few `ids` only these need to be in the plans, where base and target are one.
+    """
     descent = Descent(tables)
     plans: dict[str, TablePlan] = {}
     contests: list[Contest] = []
@@ -104,7 +111,7 @@ def plan_merge(tables: TableStorage, catalog: Catalog, three: Snapshots) -> Plan
             base_table = BaseTable(tables, key, three.snapshot_of)
             planned, found = _plan_virtual(descent, entity, base, base_table, source, target)
         else:
-            planned, found = _plan_table(descent, entity, base, source, target)
+            planned, found = _plan_table(descent, entity, base, source, target, ids)
         plans[key] = planned
         contests += found
     return Plan(plans, tuple(contests))
@@ -116,12 +123,17 @@ def _plan_table(
     base_entry: TableEntry,
     source_entry: TableEntry,
     target_entry: TableEntry,
+    ids: pa.Array | None,
 ) -> tuple[TablePlan, list[Contest]]:
     tables = descent.tables
     plan = _start_plan(tables, entity, source_entry, target_entry)
     base = open_entry(tables, base_entry)
+    is_same = base_entry.shows_same_rows(target_entry)
+    if ids is not None and is_same:
+        asked = candidates_of_ids(tables, base, plan.source, ids)
+        return replace(plan, delta=drop_equal_rows(tables, base, plan.source, asked)), []
     theirs = differences(descent, base, plan.source)
-    if base_entry.shows_same_rows(target_entry):
+    if is_same:
         return replace(plan, delta=theirs, is_rewrite=False), []
     ours = candidates(descent, base, plan.target)
     changed = drop_equal_rows(tables, base, plan.target, ours)

@@ -50,6 +50,9 @@ from omnigraph.storage.tables import TableStorage
 from omnigraph.write.commit import refuse_other_schema
 from omnigraph.write.environment import WriteEnvironment
 
+_LOOKED_UP_MAX = 1_000
+"""So many ids are looked up in both states; of more, all that differs is found first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -157,9 +160,10 @@ def _join(
     refuse_other_schema(environment, target)
     changes = wanted.find_changes(target)
     try:
-        three, plan = _plan(environment, catalog, target, changes)
-        if wanted.ids is not None:
-            plan = _select_rows(plan, wanted.ids)
+        ids = None if wanted.ids is None else pa.array(sorted(wanted.ids), pa.utf8())
+        three, plan = _plan(environment, catalog, target, changes, ids)
+        if ids is not None:
+            plan = _select_rows(plan, ids)
         result = resolve_conflicts(
             environment.tables,
             catalog,
@@ -180,6 +184,7 @@ def _plan(
     catalog: Catalog,
     target: ManifestState,
     changes: Sequence[Change],
+    ids: pa.Array | None,
 ) -> tuple[Snapshots, Plan]:
     """Plan tables that one change is about as a merge does, and fold the others."""
     now = target.snapshot()
@@ -197,7 +202,8 @@ def _plan(
     three = Snapshots(target.head, source, now, lambda _: base)
     tables, descent = environment.tables, Descent(environment.tables)
     alone = replace(source, entries={**sources, **{key: now.entries[key] for key in folded}})
-    plan = plan_merge(tables, catalog, replace(three, source=alone))
+    few = ids if ids is not None and len(ids) <= _LOOKED_UP_MAX else None
+    plan = plan_merge(tables, catalog, replace(three, source=alone), few)
     plans, contests = dict(plan.tables), list[Contest](plan.contests)
     for key, steps in folded.items():
         plans[key], found = fold_changes(descent, catalog.entity(key), now.entries[key], steps)
@@ -217,12 +223,11 @@ def _step_of(change: Change, table_key: str) -> tuple[TableEntry, TableEntry] | 
     return before, after
 
 
-def _select_rows(plan: Plan, ids: Collection[str]) -> Plan:
-    wanted = pa.array(sorted(ids), pa.utf8())
+def _select_rows(plan: Plan, ids: pa.Array) -> Plan:
     tables = {}
     for key, each in plan.tables.items():
         rows = each.delta.rows
-        chosen = Differences(rows.filter(pc.is_in(rows["id"], value_set=wanted)))
+        chosen = Differences(rows.filter(pc.is_in(rows["id"], value_set=ids)))
         # The source's version holds more than what is taken of it, so it cannot be pointed at.
         tables[key] = replace(each, delta=chosen, is_rewrite=True)
     return Plan(tables, plan.contests)
