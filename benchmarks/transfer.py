@@ -1,7 +1,8 @@
 """What version control costs by the size of the graph: transfers by their change, names by nothing.
 
-Each size is a graph of one type. A change is 1,000 rows of it, written with another value. Sizes
-are set by OMNIGRAPH_BENCH_SIZES. Files and bytes are those that a transfer moved.
+Each size is a graph of one type, with its indexes, as self-care leaves it. A change is 1,000 rows
+of it, or one, written with another value. Sizes are set by OMNIGRAPH_BENCH_SIZES. Files and bytes
+are those that a transfer moved.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ def run() -> Iterator[Figure]:
 
 
 def _measure(folder: Path, size: int) -> Iterator[Figure]:
-    with og.init(folder / "here", schema=SCHEMA) as here:
+    with og.init(folder / "here", schema=SCHEMA, self_care=False) as here:
         write_bulk(here, "node:Doc", appending(plain_rows(np.arange(size), 0)))
+        here.optimize()
         moved: list[og.TransferResult] = []
         numbers = count()
 
@@ -80,8 +82,15 @@ def _undo(here: og.Graph, size: int) -> Iterator[Figure]:
         f"cherry-pick of {changed}", lambda: here.cherry_pick(commit, into="side"), repeat=1
     )
     yield from measure(f"revert of {changed}", lambda: here.revert(commit), repeat=1)
-    slug = f"d{int(_choose(size, REPEAT)[0]):07d}"
-    yield from measure(f"blame, {size:,} rows", lambda: here.blame("Doc", slug), repeat=1)
+    slugs = iter([f"d{number:07d}" for number in _choose(size, REPEAT).tolist()])
+    before = here.commits()[1].commit_id
+    works: dict[str, Callable[[], object]] = {
+        "restore": lambda: here.restore(before, types=["Doc"], ids=[next(slugs)]),
+        "blame": lambda: here.blame("Doc", next(slugs)),
+        "history": lambda: here.history("Doc", next(slugs)),
+    }
+    for what, work in works.items():
+        yield from measure(f"{what} of one entity, {size:,} rows", work, repeat=REPEAT)
 
 
 def _choose(size: int, number: int) -> np.ndarray:

@@ -72,7 +72,7 @@ class World:
                     self.graph.create_branch(name, branch)
                     self.history.heads[name] = self.history.heads[branch]
             case "start":
-                # Before the last of these there was nobody whose age could be changed.
+                # Before the last of these there was no row whose age could be changed.
                 self.start_in_past(self.chance.choice(self.commits(branch)[:-1]))
             case "tag":
                 with suppress(og.errors.CommitStateGone):

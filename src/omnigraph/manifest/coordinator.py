@@ -231,11 +231,15 @@ class Coordinator:
 
         It has the same rows in other files, and stays when a cleanup removes the first ones.
         """
+        state = self._read_compacted(commit)
+        return None if state is None else state.snapshot()
+
+    def _read_compacted(self, commit: GraphCommit) -> ManifestState | None:
         later = self._control.next_version(lance_branch(commit.branch), commit.manifest_version)
         if later is None:
             return None
         state = self.at_version(commit.branch, later)
-        return state.snapshot() if state.head.commit_id == commit.commit_id else None
+        return state if state.head.commit_id == commit.commit_id else None
 
     def commit(self, commit_id: str) -> GraphCommit:
         """Find a commit on any branch.
@@ -462,13 +466,13 @@ class Coordinator:
             ConflictError: No manifest shows just that any more.
         """
         with suppress(NotFoundError):
-            versions = [commit.manifest_version]
-            later = self._control.next_version(lance_branch(commit.branch), versions[0])
-            for version in [*versions, *([later] if later is not None else [])]:
-                with suppress(NotFoundError):
-                    state = self.at_version(commit.branch, version)
-                    if state.head.commit_id == commit.commit_id:
-                        return state
+            state = self.at_version(commit.branch, commit.manifest_version)
+            if state.head.commit_id == commit.commit_id:
+                return state
+        with suppress(NotFoundError):
+            compacted = self._read_compacted(commit)
+            if compacted is not None:
+                return compacted
         raise ConflictError(
             f"no branch can start at commit '{commit.commit_id}': its branch '{commit.branch}' is "
             "gone, a cleanup removed the manifest, or it was published together with later ones — "
