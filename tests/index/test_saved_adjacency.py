@@ -125,6 +125,12 @@ def test_the_neighbours_of_a_few_nodes_take_a_few_blocks_of_the_file(tmp_path: P
     assert file.blocks_checked == 2
     assert path.stat().st_size > 50 * sealed_file.BLOCK_BYTES
 
+    everywhere = np.arange(runs.size)
+    for _ in range(2 + runs.count // runs.size):
+        starts, stops = runs.runs(everywhere)
+    assert "flat" in vars(runs), "what is read as often as all of it is held"
+    assert runs.neighbours(np.arange(starts[70_000], stops[70_000])).tolist() == found.tolist()
+
 
 @pytest.mark.slow
 def test_an_open_after_commits_goes_on_from_what_was_saved_before_them(graph: og.Graph) -> None:

@@ -63,8 +63,13 @@ def is_streamed(run: Run, plan: Plan) -> bool:
     if len(match.trees) != 1 or pattern.hops or match.negations or match.blocks or plan.stages:
         return False
     root = match.trees[0].root
-    predicates = pattern.filters.get(root or "", ())
-    if root is None or any(map(has_search, predicates)):
+    if root is None:
+        return False
+    view = run.view_of(root, pattern)
+    if not isinstance(view, TableView) or not view.has_wide_columns():
+        return False
+    predicates = pattern.filters.get(root, ())
+    if any(map(has_search, predicates)):
         return False
     order = [plan.resolve_alias(item.expression) for item in plan.order]
     if any(isinstance(key, (Nearest, Bm25, Rrf)) for key in order):
@@ -73,9 +78,6 @@ def is_streamed(run: Run, plan: Plan) -> bool:
     if any(isinstance(each, (Nearest, Bm25, Rrf)) for each in expressions):
         return False
     if plan.is_grouped and any(map(is_wide, expressions)):
-        return False
-    view = run.view_of(root, pattern)
-    if not isinstance(view, TableView):
         return False
     return any(view.is_too_wide(name) for name in _names(plan, predicates))
 

@@ -1,9 +1,9 @@
 """Saved runs: a side of a relation in a sealed file, of which only what a query touches is read.
 
 The neighbours of a few nodes take a few blocks of the file, whatever its size; each block is
-checked when it is first read. A pass over all runs takes them into memory, once. Runs follow from
-the versions they were made of, so where a block is damaged the same runs are made anew, with every
-entry where it was.
+checked when it is first read. A pass over all runs takes them into memory, once, and so does
+reading as many of them bit by bit. Runs follow from the versions they were made of, so where a
+block is damaged the same runs are made anew, with every entry where it was.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class SavedRuns(WholeRuns):
         except (KeyError, TypeError, ValueError) as error:
             raise Damaged(str(file.path)) from error
         self._mend = mend
+        self._taken = 0
 
     @property
     def size(self) -> int:
@@ -61,12 +62,14 @@ class SavedRuns(WholeRuns):
 
     def runs(self, positions: IntArray) -> tuple[IntArray, IntArray]:
         saved = self.offsets
+        self._taken += len(positions)
         return self._read(
             lambda: (_widen(saved.at(positions)), _widen(saved.at(positions + 1))),
             lambda csr: csr.runs(positions),
         )
 
     def neighbours(self, entries: IntArray) -> IntArray:
+        self._taken += len(entries)
         return self._read(
             lambda: _widen(self.targets.at(entries)), lambda csr: csr.neighbours(entries)
         )
@@ -106,7 +109,7 @@ class SavedRuns(WholeRuns):
         return self.count * 9 + self.size * 26
 
     def _read(self, saved: Callable[[], _T], in_memory: Callable[[Csr], _T]) -> _T:
-        if _IN_MEMORY in self.__dict__:
+        if _IN_MEMORY in self.__dict__ or self._taken > self.count + self.size:
             return in_memory(self.flat)
         try:
             return saved()

@@ -64,14 +64,14 @@ class Section:
 
     def run(self, start: int, stop: int) -> AnyArray:
         """The values from `start` to `stop`."""
-        if self._blocks is not None and start < stop:
+        if self._blocks is not None and self._blocks.left and start < stop:
             width = self._array.itemsize
             self._blocks.check(self._first + start * width, self._first + stop * width)
         return self._array[start:stop]
 
     def at(self, places: AnyArray) -> AnyArray:
         """The values at these places."""
-        if self._blocks is not None and len(places):
+        if self._blocks is not None and self._blocks.left and len(places):
             width = self._array.itemsize
             if len(places) * BLOCK_BYTES >= len(self._array) * width:
                 self._blocks.check(self._first, self._first + len(self._array) * width)
@@ -81,13 +81,14 @@ class Section:
 
 
 class _Blocks:
-    """The blocks of one mapped file, and which of them have been checked."""
+    """The blocks of one mapped file, which of them have been checked, and how many are left."""
 
     def __init__(self, path: str, body: memoryview, checksums: AnyArray) -> None:
         self._path = path
         self._body = body
         self._checksums = checksums
         self._is_checked = np.zeros(len(checksums), dtype=bool)
+        self.left = len(checksums)
 
     def check(self, start: int, stop: int) -> None:
         """Check the blocks from byte `start` to byte `stop` that have not been checked."""
@@ -107,13 +108,15 @@ class _Blocks:
             self._check(block)
 
     def count_checked(self) -> int:
-        return int(np.count_nonzero(self._is_checked))
+        return len(self._is_checked) - self.left
 
     def _check(self, block: int) -> None:
         data = self._body[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES]
         if zlib.crc32(data) != self._checksums[block]:
             raise Damaged(self._path)
         self._is_checked[block] = True
+        # Counted anew: two threads may check one block.
+        self.left = int(np.count_nonzero(~self._is_checked))
 
 
 class SealedFile:

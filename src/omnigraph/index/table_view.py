@@ -68,6 +68,7 @@ class TableView:
         self.size = self.handle.row_count
         self.types = {field.name: field.type for field in self.handle.schema}
         self.column_keys = {name: ColumnKey(self.id, name) for name in self.types}
+        self._widest = max(map(self.row_bytes, self.types), default=0)
         self._unindexed: dict[str, int] | None = None
         self._fetches = 0
         self.previous = PreviousVersion(self.id, self.handle, tables, cache)
@@ -209,6 +210,10 @@ class TableView:
     def is_too_wide(self, name: str) -> bool:
         """Whether a column is never held: it would take more than a quarter of the budget."""
         return self.size * self.row_bytes(name) * 4 > self._cache.budget_bytes
+
+    def has_wide_columns(self) -> bool:
+        """Whether a column of this table is never held."""
+        return self.size * self._widest * 4 > self._cache.budget_bytes
 
     def row_bytes(self, name: str) -> int:
         """About how many bytes one value of a column takes."""
