@@ -30,5 +30,13 @@ def run_query(
     bound = bind_params(ir.params, params) | {NOW_PARAMETER: time_ns() // 1_000_000}
     snapshot = graph.snapshot()
     cache = cache if cache is not None else RuntimeCache()
-    table = execute(ir, bound, snapshot, catalog, inside(graph).store.tables, cache, embedder)
+    table = execute(
+        ir,
+        bound,
+        snapshot,
+        catalog,
+        inside(graph).store.tables,
+        cache,
+        lambda: embedder or EmbedSource(),
+    )
     return QueryResult(table, ir.name, snapshot.branch, None, snapshot.manifest_version, 0.0)

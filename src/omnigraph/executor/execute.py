@@ -5,7 +5,7 @@ Properties are fetched last, for the rows that are left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -80,7 +80,7 @@ def execute(
     catalog: Catalog,
     tables: TableStorage,
     cache: RuntimeCache,
-    embedder: EmbedSource | None = None,
+    embedder: Callable[[], EmbedSource] | None = None,
     trace: Trace | None = None,
 ) -> pa.Table:
     """Run a read at a snapshot. `params` has every parameter bound, the instant of `now()` too."""

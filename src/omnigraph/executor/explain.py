@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from omnigraph.catalog.model import Catalog
@@ -53,7 +53,7 @@ def explain(
     cache: RuntimeCache,
     *,
     params: Mapping[str, Any] | None = None,
-    embedder: EmbedSource | None = None,
+    embedder: Callable[[], EmbedSource] | None = None,
     analyze: bool = False,
 ) -> Explanation:
     """Explain a read at a snapshot; with `analyze` run it, which needs its parameters."""

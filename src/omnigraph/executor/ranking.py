@@ -148,7 +148,8 @@ def _embed(run: Run, pattern: Pattern, target: PropertyRef, text: str) -> list[f
         model=declared or run.snapshot.vector_models.get(found.property_id),
         type_name=type_name,
     )
-    return embed_query_text(run.embedder, text, column)
+    source = None if run.embedder is None else run.embedder()
+    return embed_query_text(source, text, column)
 
 
 def fusion_constant(run: Run, k: Plain | None) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.dataclass import dataclass
@@ -22,6 +23,7 @@ from omnigraph.manifest.model import Snapshot
 from omnigraph.storage.tables import TableStorage
 
 if TYPE_CHECKING:
+    from omnigraph.embed import EmbedSource
     from omnigraph.executor.rows import Rows
     from omnigraph.planner.pattern import Hop, Pattern
 
@@ -67,7 +69,7 @@ class Run:
     tables: TableStorage
     cache: RuntimeCache
     values: Values
-    embedder: Any = None
+    embedder: Callable[[], EmbedSource] | None = None
     trace: Trace | None = None
     _open: OpenTables = field(init=False)
     made: dict[str, Paths | Scores] = field(default_factory=dict)

@@ -104,4 +104,4 @@ def _solve_match(
         return None
     staging.depend_on_match(tables_of_match(ir, catalog))
     where = (staging.snapshot, catalog, session.store.tables, session.cache)
-    return execute(ir.match, params, *where, session.embed_source)
+    return execute(ir.match, params, *where, lambda: session.embed_source)

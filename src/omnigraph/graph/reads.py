@@ -22,6 +22,7 @@ from omnigraph.nonblocking import may_block
 from omnigraph.pipeline.engine import SparkUse
 
 if TYPE_CHECKING:
+    from omnigraph.embed import EmbedSource
     from omnigraph.executor.explain import Explanation
 
 READ_ENGINES = ("local", "spark", "auto")
@@ -61,7 +62,7 @@ def run_read(
     }
     where = (snapshot, catalog, session.store.tables, session.cache)
     if choose_engine(session, ir, catalog, snapshot, engine) == "local":
-        table = execute(ir, params, *where, session.embed_source)
+        table = execute(ir, params, *where, lambda: session.embed_source)
         frame = partial(_make_frame, session.settings.spark)
         return QueryResult(table, **facts, elapsed_ms=_since(started), make_frame=frame)
     may_block()
@@ -71,7 +72,7 @@ def run_read(
 
     spark = session.settings.spark.open()
     with naming_a_full_disk():
-        answer = build_answer(spark, ir, params, *where, session.embed_source)
+        answer = build_answer(spark, ir, params, *where, lambda: session.embed_source)
     return SparkQueryResult(answer, **facts, elapsed_ms=_since(started), make_frame=None)
 
 
@@ -87,14 +88,22 @@ def explain_read(
 ) -> Explanation:
     """Explain a read at a snapshot; on Spark with its plan there, which needs the parameters."""
     where = (snapshot, catalog, session.store.tables, session.cache)
+
+    def embedder() -> EmbedSource:
+        return session.embed_source
+
     if choose_engine(session, ir, catalog, snapshot, engine) == "local":
         from omnigraph.executor.explain import explain
 
-        return explain(ir, *where, params=params, embedder=session.embed_source, analyze=analyze)
+        return explain(
+            ir, *where, params=params, embedder=lambda: session.embed_source, analyze=analyze
+        )
     from omnigraph.pipeline.spark_query.explain import explain_on_spark
 
     spark = session.settings.spark.open()
-    return explain_on_spark(spark, ir, params, *where, session.embed_source, analyze=analyze)
+    return explain_on_spark(
+        spark, ir, params, *where, lambda: session.embed_source, analyze=analyze
+    )
 
 
 def choose_engine(

@@ -85,7 +85,7 @@ def build_answer(
     catalog: Catalog,
     tables: TableStorage,
     cache: RuntimeCache,
-    embedder: EmbedSource | None = None,
+    embedder: Callable[[], EmbedSource] | None = None,
 ) -> SparkAnswer:
     """Make the frame of a read at a snapshot. `params` has every parameter bound."""
     prepared = prepare_query(ir, snapshot, catalog, cache)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from io import StringIO
 from typing import Any
@@ -30,7 +30,7 @@ def explain_on_spark(
     catalog: Catalog,
     tables: TableStorage,
     cache: RuntimeCache,
-    embedder: EmbedSource | None = None,
+    embedder: Callable[[], EmbedSource] | None = None,
     *,
     analyze: bool,
 ) -> Explanation:
