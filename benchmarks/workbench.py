@@ -13,12 +13,13 @@ import shutil
 import statistics
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -219,11 +220,14 @@ def measure_picture(browser: Browser, url: str) -> Iterator[Figure]:
     page.locator(".canvas[data-nodes]").wait_for()
     traced = Traced(page)
     page.evaluate("seen.frames.length = seen.long.length = seen.turns.length = 0")
+    page.evaluate("seen.drawn = seen.calls = 0")
     traced.start()
+    before = measure_graphics()
     page.locator(".corner button").click()
     page.locator(f".canvas[data-nodes='{NODES}']").wait_for()
     page.evaluate(TURNS, LAYOUT_TURNS)
     seen = page.evaluate("seen")
+    graphics = (measure_graphics() - before) * 1000 / seen["drawn"]
     traced.stop(page)
     tasks = traced.list_tasks()
     frames, turns = gaps(seen["frames"]), gaps(seen["turns"])
@@ -231,11 +235,22 @@ def measure_picture(browser: Browser, url: str) -> Iterator[Figure]:
     yield median(f"{name}: between two frames", frames, "wall ms")
     yield median(f"{name}: between two turns of the layout", turns, "wall ms")
     yield Figure(f"{name}: main thread per turn", sum(tasks) / len(seen["turns"]), "cpu ms")
+    yield Figure(f"{name}: graphics process per frame drawn", graphics, "cpu ms")
     yield Figure(f"{name}: longest task", max(tasks), "cpu ms")
     yield Figure(f"{name}: tasks over 50 ms of CPU", sum(each > 50 for each in tasks), "count")
     yield Figure(f"{name}: tasks over 50 ms of wall time", len(seen["long"]), "count")
     yield Figure(f"{name}: draw calls per frame", seen["calls"] / seen["drawn"], "count")
     page.close()
+
+
+def measure_graphics() -> float:
+    """CPU seconds of the process that draws, by software where there is no graphics card."""
+    spent = 0.0
+    for each in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if "--type=gpu-process" in " ".join(each.cmdline()):
+                spent += sum(each.cpu_times()[:2])
+    return spent
 
 
 def gaps(times: list[float]) -> list[float]:

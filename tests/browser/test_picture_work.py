@@ -19,7 +19,7 @@ pytestmark = needs_browser
 
 TURNS = 4
 COUNT = """
-    window.work = { draws: [], uploaded: [], filled: 0, messages: [] };
+    window.work = { draws: [], uploaded: [], filled: 0, instanced: 0, vertices: [], messages: [] };
     let frame = -1;
     const next = () => { frame += 1; requestAnimationFrame(next); };
     requestAnimationFrame(next);
@@ -34,7 +34,9 @@ COUNT = """
         for (const how of ["", "Instanced"])
             spy(`draw${kind}${how}`, () => (work.draws[frame] = (work.draws[frame] ?? 0) + 1));
     spy("texSubImage2D", (given) => work.uploaded.push(given[8].byteLength));
-    spy("bufferData", () => (work.filled += 1));
+    for (const name of ["bufferData", "texImage2D"]) spy(name, () => (work.filled += 1));
+    spy("drawArrays", ([mode, , count]) => mode && work.vertices.push(count));  // 0: points
+    spy("drawArraysInstanced", () => (work.instanced += 1));
     const Real = window.Worker;
     window.Worker = class extends Real {
         postMessage(message, ...rest) {
@@ -54,6 +56,16 @@ WAIT = """() => new Promise((resolve) => {
     look();
 })"""
 
+REST = """async () => {
+    const { drawing } = document.getElementById("picture");
+    drawing.drag(0, 1, 1);  // a hand on a node ends the layout
+    const until = Date.now() + 30_000;
+    for (let last = -1; last !== work.vertices.length && Date.now() < until; ) {
+        last = work.vertices.length;
+        await new Promise((resolve) => setTimeout(resolve, 400));
+    }
+}"""
+
 
 def test_a_frame_is_two_draw_calls_and_one_small_upload_however_many_nodes_move(
     browser: Browser, library: Served, tmp_path: Path
@@ -67,8 +79,14 @@ def test_a_frame_is_two_draw_calls_and_one_small_upload_however_many_nodes_move(
         assert max(drawn) == 2, f"{nodes} nodes"
         assert work["messages"] == [2 * nodes] * TURNS
         assert set(work["uploaded"]) == {8 * 1024 * -(-nodes // 1024)}
-        assert len(work["uploaded"]) <= TURNS
-        assert work["filled"] == 3  # colours, ends and colours of edges: once, not per frame
+        assert len(work["uploaded"]) <= TURNS + 1  # and one for the hand
+        # Colours of nodes, places, radii, ends and colours of edges: once, not per frame.
+        assert work["filled"] == 5
+        every = 3 * nodes * (9 if nodes == 400 else 6)  # with arrows, or without
+        assert work["vertices"][-1] == every, "all of it is drawn once it rests"
+        moving = work["vertices"][0]
+        assert moving == every if nodes == 400 else moving <= every / 12, "thin, and some only"
+        assert work["instanced"] == 0  # software draws instances one by one, 25 µs each
 
 
 def count_work(browser: Browser, folder: Path, page: str, nodes: int) -> dict[str, Any]:
@@ -81,7 +99,9 @@ def count_work(browser: Browser, folder: Path, page: str, nodes: int) -> dict[st
     tab = browser.new_page(viewport={"width": 500, "height": 300})
     tab.add_init_script(COUNT % TURNS)
     tab.goto(file.as_uri())
-    work: dict[str, Any] = tab.evaluate(WAIT % TURNS)
+    tab.evaluate(WAIT % TURNS)
+    tab.evaluate(REST)
+    work: dict[str, Any] = tab.evaluate("work")
     tab.close()
     return work
 

@@ -3,6 +3,7 @@ import { visible } from "../text";
 import { Camera } from "./camera";
 import { Labels } from "./labels";
 import type { Moved, Start } from "./layout";
+import { FULL, Pace } from "./pace";
 import { emptyScene, makePlaces, Painter, type Scene } from "./painter";
 
 export interface Dot {
@@ -41,6 +42,8 @@ const LABELLED_LINES = 300;
 const ARROWED_LINES = 5000;
 const NAMED_WHILE_MOVING = 300;
 const NEAR_PIXELS = 5;
+/** So long after the hand rests, all of it is drawn. */
+const REST_MS = 160;
 
 export class Drawing {
   private readonly painter: Painter;
@@ -57,19 +60,25 @@ export class Drawing {
   private hovered: number | null = null;
   private edition = 0;
   private frame = 0;
+  private pace = new Pace(0);
+  /** What the frame that is being drawn was paced by; null if it is drawn in full. */
+  private paced: Pace | null = null;
+  private isStale = true;
+  private restsAt = 0;
+  private rest = 0;
 
   /** Throws where the browser has no WebGL. */
   constructor(private readonly host: HTMLElement, private readonly options: Options) {
     const [below, above] = [0, 1].map(() => document.createElement("canvas"));
     for (const each of [below, above]) Object.assign(each.style, { position: "absolute", inset: "0", width: "100%", height: "100%" });
-    this.painter = new Painter(below, () => this.redraw());
+    this.painter = new Painter(below, () => this.repaint());
     host.replaceChildren(below, above);
     this.camera = new Camera(host, {
       find: (x, y) => this.find(x, y),
       press: (place) => options.onChoose?.(this.ids[place]),
       drag: (place, x, y) => this.drag(place, x, y),
       hover: (place) => this.hover(place),
-      redraw: () => this.redraw(),
+      redraw: () => this.pull(),
     });
     this.labels = new Labels(above, this.camera);
     this.watch = new ResizeObserver(() => this.measure());
@@ -98,9 +107,10 @@ export class Drawing {
     this.scene = made.finish();
     this.hovered = null;
     this.painter.take(this.scene);
+    this.pace = new Pace(this.lineIds.length);
     if (isNew) this.layOut(edition);
     else this.stand();
-    this.redraw();
+    this.repaint();
   }
 
   choose(id: string | null): void {
@@ -121,6 +131,7 @@ export class Drawing {
   close(): void {
     this.edition += 1;
     cancelAnimationFrame(this.frame);
+    clearTimeout(this.rest);
     this.watch.disconnect();
     this.options.layout.terminate();
     this.painter.close();
@@ -134,7 +145,7 @@ export class Drawing {
       scene.places.set(data.positions);
       this.painter.move();
       if (data.isDone) this.stand();
-      this.redraw(() => data.isDone || edition !== this.edition || layout.postMessage("drawn"));
+      this.repaint(() => data.isDone || edition !== this.edition || layout.postMessage("drawn"));
     };
     layout.postMessage({ positions: scene.places.slice(0, scene.size * 2), edges: scene.links });
   }
@@ -146,20 +157,41 @@ export class Drawing {
   private measure(): void {
     this.camera.view.width = Math.max(1, this.host.clientWidth);
     this.camera.view.height = Math.max(1, this.host.clientHeight);
-    this.redraw();
+    this.repaint();
   }
 
   private after: (() => void)[] = [];
 
+  /** A hand moves the picture: less of it may be drawn until it rests. */
+  private pull(): void {
+    this.restsAt = performance.now() + REST_MS;
+    this.repaint();
+  }
+
+  /** Draw nodes and lines anew. */
+  private repaint(after?: () => void): void {
+    this.isStale = true;
+    this.redraw(after);
+  }
+
   /** Draw once with the next frame, however often it is asked for. */
   private redraw(after?: () => void): void {
     if (after) this.after.push(after);
-    if (this.frame) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
-      this.paint();
-      for (const each of this.after.splice(0)) each();
-    });
+    this.frame ||= requestAnimationFrame(() => this.next());
+  }
+
+  private next(): void {
+    this.frame = 0;
+    const spent = this.painter.finish();
+    // While a frame is drawn the next one waits: those that pile up would lag behind the hand.
+    if (this.isStale && spent === null) return this.redraw();
+    if (spent) this.paced?.note(spent);
+    this.paint();
+    for (const each of this.after.splice(0)) each();
+  }
+
+  private get isMoving(): boolean {
+    return !this.host.hasAttribute("data-still") || performance.now() < this.restsAt;
   }
 
   private paint(): void {
@@ -167,11 +199,18 @@ export class Drawing {
     const style = getComputedStyle(this.host);
     const read = (name: string) => style.getPropertyValue(name).trim();
     camera.follow(scene.places, scene.size);
-    this.painter.paint(camera.view, readColour(read("--edge")));
+    const detail = this.isMoving ? this.pace.detail : FULL;
+    if (this.isStale) {
+      this.painter.paint(camera.view, readColour(read("--edge")), detail);
+      this.paced = this.isMoving && scene.size > 0 ? this.pace : null;
+      this.isStale = false;
+      clearTimeout(this.rest);
+      if (detail !== FULL && this.host.hasAttribute("data-still")) this.rest = setTimeout(() => this.repaint(), REST_MS);
+    }
     const chosen = this.chosen === null ? undefined : this.places.get(this.chosen);
     const ringed = [chosen, this.hovered ?? undefined].filter((each) => each !== undefined);
     const isNamed = this.host.hasAttribute("data-still") || scene.size <= NAMED_WHILE_MOVING;
-    this.labels.paint({ scene, labels: this.names, edgeLabels: this.lineNames, ringed, isNamed }, { text: read("--text"), quiet: read("--quiet"), accent: read("--accent"), raised: read("--raised") });
+    this.labels.paint({ scene, labels: this.names, edgeLabels: this.lineNames, ringed, isNamed, isBare: detail !== FULL }, { text: read("--text"), quiet: read("--quiet"), accent: read("--accent"), raised: read("--raised") });
   }
 
   /** The node at a place on the screen: of several the nearest, of equally near ones the one on top. */
@@ -201,7 +240,7 @@ export class Drawing {
     this.scene.places[place * 2] = x;
     this.scene.places[place * 2 + 1] = y;
     this.painter.move();
-    this.redraw();
+    this.pull();
   }
 
   private press(event: KeyboardEvent): void {

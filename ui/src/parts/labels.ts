@@ -16,6 +16,8 @@ export interface Named {
   ringed: number[];
   /** Whether names other than those of ringed nodes are wanted: not while thousands of nodes move. */
   isNamed: boolean;
+  /** Whether even less is wanted: what is ringed, and nothing else. */
+  isBare: boolean;
 }
 
 export interface Theme {
@@ -32,6 +34,7 @@ function shorten(text: string): string {
 
 export class Labels {
   private readonly context: CanvasRenderingContext2D;
+  private isBlank = false;
 
   constructor(private readonly canvas: HTMLCanvasElement, private readonly camera: Camera) {
     this.context = canvas.getContext("2d")!;
@@ -42,12 +45,15 @@ export class Labels {
     const { width, height } = this.camera.view;
     const [wide, tall] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
     if (canvas.width !== wide || canvas.height !== tall) [canvas.width, canvas.height] = [wide, tall];
+    const isEmpty = named.isBare && named.ringed.length === 0;
+    if (isEmpty && this.isBlank) return; // an empty canvas that is not touched costs nothing to show
+    this.isBlank = isEmpty;
     context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     context.clearRect(0, 0, width, height);
     context.font = FONT;
     context.textAlign = "left";
-    this.paintLoops(named, theme);
-    if (named.isNamed) {
+    if (!named.isBare) this.paintLoops(named, theme);
+    if (named.isNamed && !named.isBare) {
       this.paintEdges(named, theme);
       this.paintNodes(named, theme);
     }

@@ -1,6 +1,8 @@
 // Dots and lines by WebGL. Places are one small texture that every vertex reads, so a step of the layout
 // uploads eight bytes per node and nothing per edge, and a frame is two draw calls whatever its size.
 
+import type { Detail } from "./pace";
+
 /** What is drawn, as columns: nodes by their place in the list, lines as pairs of such places. */
 export interface Scene {
   size: number;
@@ -30,6 +32,18 @@ export interface View {
 const COLUMNS = 1024;
 const QUAD_VERTICES = 6;
 const ARROW_VERTICES = 3;
+const THIN_VERTICES = 2;
+
+const TEXTURES = ["places", "radii", "links", "linkColours"] as const;
+type Texture = (typeof TEXTURES)[number];
+
+/** Values, filled up to whole rows of a texture with so many of them per cell. */
+function fillRows<T extends Float32Array | Uint32Array | Uint8Array>(values: T, each: number): T {
+  const rows = Math.max(1, Math.ceil(values.length / each / COLUMNS));
+  const made = new (values.constructor as new (size: number) => T)(rows * COLUMNS * each);
+  made.set(values);
+  return made;
+}
 
 export function emptyScene(): Scene {
   return { size: 0, places: makePlaces(0), radii: new Float32Array(0), colours: new Uint8Array(0), links: new Uint32Array(0), linkColours: new Uint8Array(0), linkWidth: 1, hasArrows: false };
@@ -81,17 +95,26 @@ void main() {
   result = vec4(fill.rgb, 1.0) * cover;
 }`;
 
-// Each line is a strip from rim to rim, and behind it, where arrows are wanted, a triangle.
+// Each line is a strip from rim to rim, and behind it, where arrows are wanted, a triangle; or two points
+// while things move. Vertices find their line by number: software draws instances one by one, which takes
+// twenty times as long as the lines themselves.
 const LINE_VERTEX = `${SHARED}
+uniform highp usampler2D links;
+uniform sampler2D linkColours;
+uniform int vertices;
+uniform int stride;
 uniform float thick;
 uniform float arrow;
 uniform vec3 themed;
-in uvec2 ends;
-in vec4 colour;
 out vec4 fill;
 out float across;
 out float reach;
 void main() {
+  int line = gl_VertexID / vertices * stride;
+  int vertex = gl_VertexID % vertices;
+  ivec2 cell = ivec2(line % ${COLUMNS}, line / ${COLUMNS});
+  uvec2 ends = texelFetch(links, cell, 0).xy;
+  vec4 colour = texelFetch(linkColours, cell, 0);
   vec4 from = nodeAt(ends.x);
   vec4 to = nodeAt(ends.y);
   vec2 way = to.xy - from.xy;
@@ -101,15 +124,19 @@ void main() {
   vec2 tip = to.xy - ahead * to.z;
   float half_ = thick * 0.5 + 0.5;
   fill = colour.a > 0.0 ? colour : vec4(themed, 1.0);
-  if (gl_VertexID < ${QUAD_VERTICES}) {
-    int corner = gl_VertexID == 3 ? 2 : gl_VertexID == 4 ? 1 : gl_VertexID == 5 ? 3 : gl_VertexID;
+  if (vertices == ${THIN_VERTICES}) {
+    across = 0.0;
+    reach = 1.0;
+    gl_Position = onScreen(vertex == 0 ? from.xy : to.xy);
+  } else if (vertex < ${QUAD_VERTICES}) {
+    int corner = vertex == 3 ? 2 : vertex == 4 ? 1 : vertex == 5 ? 3 : vertex;
     float side = corner % 2 == 0 ? -1.0 : 1.0;
     vec2 along = corner < 2 ? from.xy + ahead * from.z : tip - ahead * arrow * 0.8;
     across = side * half_;
     reach = half_;
     gl_Position = onScreen(along + aside * across);
   } else {
-    int corner = gl_VertexID - ${QUAD_VERTICES};
+    int corner = vertex - ${QUAD_VERTICES};
     across = 0.0;
     reach = 1.0;
     gl_Position = onScreen(corner == 0 ? tip : tip - ahead * arrow + aside * arrow * (corner == 1 ? 0.45 : -0.45));
@@ -136,9 +163,11 @@ export class Painter {
   private readonly gl: WebGL2RenderingContext;
   private nodes!: Program;
   private lines!: Program;
-  private buffers!: { colours: WebGLBuffer; links: WebGLBuffer; linkColours: WebGLBuffer };
-  private textures!: { places: WebGLTexture; radii: WebGLTexture };
+  private colours!: WebGLBuffer;
+  /** In the order of `TEXTURES`. */
+  private textures!: WebGLTexture[];
   private scene = emptyScene();
+  private begun: { at: number; until: WebGLSync | null } | null = null;
 
   /** Throws where the browser has no WebGL 2. */
   constructor(private readonly canvas: HTMLCanvasElement, private readonly onRestored: () => void) {
@@ -158,34 +187,28 @@ export class Painter {
   take(scene: Scene): void {
     const { gl } = this;
     this.scene = scene;
-    const fill = (buffer: WebGLBuffer, data: ArrayBufferView) => {
-      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
-      gl.bufferData(gl.ARRAY_BUFFER, data, gl.STATIC_DRAW);
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.colours);
+    gl.bufferData(gl.ARRAY_BUFFER, scene.colours, gl.STATIC_DRAW);
+    const fill = (name: Texture, each: number, stored: number, format: number, kind: number, values: Float32Array | Uint32Array | Uint8Array) => {
+      const data = fillRows(values, each);
+      this.bind(name);
+      gl.texImage2D(gl.TEXTURE_2D, 0, stored, COLUMNS, data.length / each / COLUMNS, 0, format, kind, data);
     };
-    fill(this.buffers.colours, scene.colours);
-    fill(this.buffers.links, scene.links);
-    fill(this.buffers.linkColours, scene.linkColours);
-    const rows = scene.places.length / (COLUMNS * 2);
-    const radii = new Float32Array(rows * COLUMNS);
-    radii.set(scene.radii);
-    gl.activeTexture(gl.TEXTURE1);
-    gl.bindTexture(gl.TEXTURE_2D, this.textures.radii);
-    gl.texImage2D(gl.TEXTURE_2D, 0, gl.R32F, COLUMNS, rows, 0, gl.RED, gl.FLOAT, radii);
-    gl.activeTexture(gl.TEXTURE0);
-    gl.bindTexture(gl.TEXTURE_2D, this.textures.places);
-    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RG32F, COLUMNS, rows, 0, gl.RG, gl.FLOAT, scene.places);
+    fill("radii", 1, gl.R32F, gl.RED, gl.FLOAT, scene.radii);
+    fill("links", 2, gl.RG32UI, gl.RG_INTEGER, gl.UNSIGNED_INT, scene.links);
+    fill("linkColours", 4, gl.RGBA, gl.RGBA, gl.UNSIGNED_BYTE, scene.linkColours);
+    fill("places", 2, gl.RG32F, gl.RG, gl.FLOAT, scene.places);
   }
 
   move(): void {
     const { gl, scene } = this;
-    gl.activeTexture(gl.TEXTURE0);
-    gl.bindTexture(gl.TEXTURE_2D, this.textures.places);
+    this.bind("places");
     gl.texSubImage2D(gl.TEXTURE_2D, 0, 0, 0, COLUMNS, scene.places.length / (COLUMNS * 2), gl.RG, gl.FLOAT, scene.places);
   }
 
-  paint(view: View, themed: [number, number, number]): void {
+  paint(view: View, themed: [number, number, number], detail: Detail): void {
     const { gl, scene, canvas } = this;
-    const ratio = devicePixelRatio;
+    const ratio = devicePixelRatio * detail.ratio;
     const [width, height] = [Math.max(1, Math.round(view.width * ratio)), Math.max(1, Math.round(view.height * ratio))];
     if (canvas.width !== width || canvas.height !== height) [canvas.width, canvas.height] = [width, height];
     gl.viewport(0, 0, width, height);
@@ -198,12 +221,27 @@ export class Painter {
       gl.uniform1f(this.lines.uniform("thick"), scene.linkWidth);
       gl.uniform1f(this.lines.uniform("arrow"), scene.hasArrows ? 4 + scene.linkWidth * 2 : 0);
       gl.uniform3f(this.lines.uniform("themed"), themed[0] / 255, themed[1] / 255, themed[2] / 255);
-      gl.drawArraysInstanced(gl.TRIANGLES, 0, QUAD_VERTICES + (scene.hasArrows ? ARROW_VERTICES : 0), scene.links.length / 2);
+      const vertices = detail.isThin ? THIN_VERTICES : QUAD_VERTICES + (scene.hasArrows ? ARROW_VERTICES : 0);
+      gl.uniform1i(this.lines.uniform("vertices"), vertices);
+      gl.uniform1i(this.lines.uniform("stride"), detail.stride);
+      gl.drawArrays(detail.isThin ? gl.LINES : gl.TRIANGLES, 0, vertices * Math.ceil(scene.links.length / 2 / detail.stride));
     }
     if (scene.size) {
       this.use(this.nodes, view, ratio);
       gl.drawArrays(gl.POINTS, 0, scene.size);
     }
+    this.begun = { at: performance.now(), until: gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0) };
+    gl.flush();
+  }
+
+  /** How many milliseconds the last frame took; 0 if none was asked for since, null while it is drawn. */
+  finish(): number | null {
+    const { gl, begun } = this;
+    if (!begun?.until) return 0;
+    if (gl.clientWaitSync(begun.until, 0, 0) === gl.TIMEOUT_EXPIRED) return null;
+    gl.deleteSync(begun.until);
+    this.begun = null;
+    return performance.now() - begun.at;
   }
 
   close(): void {
@@ -214,8 +252,7 @@ export class Painter {
     const { gl } = this;
     gl.useProgram(program.handle);
     gl.bindVertexArray(program.array);
-    gl.uniform1i(program.uniform("places"), 0);
-    gl.uniform1i(program.uniform("radii"), 1);
+    TEXTURES.forEach((name, unit) => gl.uniform1i(program.uniform(name), unit));
     gl.uniform2f(program.uniform("size"), view.width, view.height);
     gl.uniform3f(program.uniform("eye"), view.x, view.y, view.scale);
     gl.uniform1f(program.uniform("grow"), view.grow);
@@ -226,26 +263,19 @@ export class Painter {
     const { gl } = this;
     this.nodes = this.link(NODE_VERTEX, NODE_FRAGMENT);
     this.lines = this.link(LINE_VERTEX, LINE_FRAGMENT);
-    this.buffers = { colours: gl.createBuffer()!, links: gl.createBuffer()!, linkColours: gl.createBuffer()! };
-    this.textures = { places: this.makeTexture(0), radii: this.makeTexture(1) };
+    this.colours = gl.createBuffer()!;
+    this.textures = TEXTURES.map((_, unit) => this.makeTexture(unit));
     gl.bindVertexArray(this.nodes.array);
-    this.point(this.nodes, "colour", this.buffers.colours, 0);
-    gl.bindVertexArray(this.lines.array);
-    this.point(this.lines, "colour", this.buffers.linkColours, 1);
-    const ends = gl.getAttribLocation(this.lines.handle, "ends");
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers.links);
-    gl.enableVertexAttribArray(ends);
-    gl.vertexAttribIPointer(ends, 2, gl.UNSIGNED_INT, 0, 0);
-    gl.vertexAttribDivisor(ends, 1);
+    const colour = gl.getAttribLocation(this.nodes.handle, "colour");
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.colours);
+    gl.enableVertexAttribArray(colour);
+    gl.vertexAttribPointer(colour, 4, gl.UNSIGNED_BYTE, true, 0, 0);
   }
 
-  private point(program: Program, name: string, buffer: WebGLBuffer, divisor: number): void {
-    const { gl } = this;
-    const place = gl.getAttribLocation(program.handle, name);
-    gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
-    gl.enableVertexAttribArray(place);
-    gl.vertexAttribPointer(place, 4, gl.UNSIGNED_BYTE, true, 0, 0);
-    gl.vertexAttribDivisor(place, divisor);
+  private bind(name: Texture): void {
+    const unit = TEXTURES.indexOf(name);
+    this.gl.activeTexture(this.gl.TEXTURE0 + unit);
+    this.gl.bindTexture(this.gl.TEXTURE_2D, this.textures[unit]);
   }
 
   private makeTexture(unit: number): WebGLTexture {
