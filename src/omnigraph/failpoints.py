@@ -66,6 +66,7 @@ class Failpoint(StrEnum):
     SCHEMA_APPLY_AFTER_MANIFEST_COMMIT = "schema_apply.after_manifest_commit"
     SCHEMA_APPLY_AFTER_FILE_PROMOTED = "schema_apply.after_file_promoted"
     CLEANUP_AFTER_LAST_TABLE = "cleanup.after_last_table"
+    CLEANUP_LOST_TABLE = "cleanup.lost_table"
     CLEANUP_TABLE_GC = "cleanup.table_gc"
     CLEANUP_RECONCILE_FORK = "cleanup.reconcile_fork"
     CLEANUP_RESOLVE_BRANCH_SNAPSHOT = "cleanup.resolve_branch_snapshot"

@@ -54,6 +54,11 @@ def test_branches_work_on_an_object_store(graph: og.Graph, s3_store: Store) -> N
     assert again.branches() == ["main", "review/x"]
     assert names(again, "review/x") == ["ann"]
     assert names(again) == ["ann", "bob", "cy"]
+    add(again, "person", branch="review/x", name="dan")
+    again.reset_branch("review/x", "review/x~1")
+    assert names(graph, "review/x") == ["ann"]
+    add(again, "person", branch="review/x", name="eve")
+    assert names(graph, "review/x") == ["ann", "eve"]
     again.delete_branch("review/x")
     with pytest.raises(BranchNotFound):
         graph.snapshot("review/x")

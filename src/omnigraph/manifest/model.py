@@ -204,6 +204,11 @@ class ManifestState:
     reset_id: str | None = None
 
     @property
+    def known_paths(self) -> frozenset[str]:
+        """Where every table lies that the branch shows or has shown."""
+        return self.hidden_paths | frozenset(self.paths.values())
+
+    @property
     def incarnation(self) -> str | None:
         """What changes when numbers may repeat: the branch was made again, or reset."""
         return self.branch_id if self.reset_id is None else f"{self.branch_id}#{self.reset_id}"

@@ -334,7 +334,7 @@ class TableStorage:
                 sync_paths(version_files(location, dataset, made_by))
 
     def delete_table(self, uri: str) -> None:
-        """Remove a table that no manifest has ever named, with all that is below it."""
+        """Remove a table that no manifest names, with all that is below it, or a part of one."""
         self._texts.delete_prefix(uri)
         self.forget()
 

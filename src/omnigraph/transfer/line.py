@@ -8,7 +8,7 @@ beside the line: no manifest of this store has it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from omnigraph.dataclass import dataclass
@@ -192,11 +192,6 @@ class ReceivedLine:
             return coordinator.find_snapshot(coordinator.commit(commit.commit_id))
         except CommitNotFound:
             return None
-
-
-def list_paths(states: Sequence[ManifestState]) -> set[str]:
-    """Where every table lies that a branch shows or has shown."""
-    return {path for each in states for path in (*each.paths.values(), *each.hidden_paths)}
 
 
 def _by_path(entries: Mapping[str, TableEntry]) -> dict[str, TableEntry]:

@@ -40,7 +40,7 @@ from omnigraph.manifest.schema_files import catch_up_files, reconcile_staging
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY, QueueKey
 from omnigraph.transfer.contents import ATTEMPTS_MAX, Source
 from omnigraph.transfer.histories import History, list_ancestors, list_ids
-from omnigraph.transfer.line import ReceivedLine, list_paths
+from omnigraph.transfer.line import ReceivedLine
 from omnigraph.transfer.result import TransferResult
 from omnigraph.transfer.schemas import bring_schemas
 from omnigraph.transfer.table_import import TableImport
@@ -192,7 +192,7 @@ class _Transfer:
                 return None
             if here.head.commit_id not in commits:
                 raise NotFastForward(self.branch, here.head.commit_id, head.commit_id)
-        self.tables.named |= list_paths(ours)
+        self.tables.named |= {path for state in ours for path in state.known_paths}
         missing = tuple(each for each in commits.values() if each.commit_id not in known)
         return History(head, commits, missing)
 

@@ -132,12 +132,30 @@ class TableImport:
             if _key(entry) not in self._same:
                 self._receive(entry)
         if is_final:
+            for (path, _, _), received in self._received.items():
+                self._require_files(path, received.lineage)
             for path in sorted({path for path, _, _ in self._received}):
                 self._make_table(path)
             for (path, _, _), received in self._received.items():
                 self._write_version(path, received)
             for received in self._received.values():
                 self._write_ref(received.lineage)
+
+    def _require_files(self, path: str, lineage: _Lineage) -> None:
+        """Look for the files that were copied without a lock: a cleanup may have come since.
+
+        Raises:
+            SourceChanged: One is gone. The transfer is begun again.
+        """
+        prefix = f"{path}/{lineage.location.prefix}"
+        there = self._to.list(prefix.rstrip("/"))
+        folders = {name.rpartition("/")[0] for name in there}
+        for file, branch in lineage.places.items():
+            if (
+                branch == lineage.location.branch
+                and f"{prefix}{file}" not in there.keys() | folders
+            ):
+                raise SourceChanged(f"{self._to.uri}/{prefix}{file}")
 
     def _make_table(self, path: str) -> None:
         """Make the directory of a table that is new here one that Lance knows.

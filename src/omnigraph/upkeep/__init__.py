@@ -2,7 +2,7 @@
 
 optimize.py        compacts tables, completes indexes → index_work.py, content_keeping.py
 ensure_indices.py  builds declared indexes that are missing
-cleanup.py         removes history outside a policy → orphan_forks.py
+cleanup.py         removes history outside a policy → orphan_forks.py, lost_tables.py
 repair.py          adopts table versions that were committed outside Omnigraph and verify as safe
 apply_schema.py    another schema for the same data
 schema_plan.py     what that would do, with row counts → broken_rules.py

@@ -11,6 +11,8 @@ A version of a table goes when it is outside the policy and nothing needs it:
     policy           `keep`: all but the newest so many commits of a branch, and versions of a table
                      `older_than`: older than that; with both, a version must be outside both
 
+A table that none of these names goes whole (`lost_tables.py`).
+
 Nothing is removed while an interrupted write is pending, a table has drift, or a branch cannot be
 read. A failure at one table is reported and does not stop the others; running again converges.
 """
@@ -45,6 +47,7 @@ from omnigraph.storage.leftovers import remove_leftovers
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.scratch import sweep
 from omnigraph.upkeep.content_keeping import refuse_while_pending
+from omnigraph.upkeep.lost_tables import list_lost_tables, remove_table
 from omnigraph.upkeep.orphan_forks import reclaim_forks
 from omnigraph.upkeep.progress import OnProgress, track
 from omnigraph.write.drift import check_heads
@@ -184,6 +187,8 @@ def _clean(
         job.clean_table(key, paths[key], error=errors.get(key))
         for key in track(paths, on_progress, str, MANIFEST)
     ]
+    lost = list_lost_tables(environment, [*retained.values(), *tagged])
+    rows += [job.remove_lost(path) for path in lost]
     rows.append(job.clean_manifest())
     rows += [job.clean_projection(each) for each in projections]
     hit(Failpoint.CLEANUP_AFTER_LAST_TABLE)
@@ -349,6 +354,12 @@ class _Job:
         removed = self._remove_unneeded(path)
         tables.forget()
         return removed
+
+    def remove_lost(self, path: str) -> TableCleaned:
+        tables = self.environment.tables
+        return self._row(
+            path, lambda: remove_table(tables, path, is_dry_run=not self.confirm), None
+        )
 
     def clean_manifest(self) -> TableCleaned:
         with publish_turn(self.environment, MAIN):
