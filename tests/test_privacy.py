@@ -55,7 +55,7 @@ ALLOWED = {
     ),
     "storage/test_row_ids.py": (
         BYTES,
-        {"_BITMAP", "_HOLES", "_RANGE", "_dataset", "_fields", "_segment"},
+        {"_BITMAP", "_HOLES", "_RANGE", "_dataset", "_fields", "_locate"},
     ),
     "storage/test_scratch.py": (BETWEEN, {"_live", "_texts"}),
     "storage/test_tables.py": (BYTES, {"_dataset"}),
