@@ -13,7 +13,7 @@ merge      upsert by id; of several records of one id the last wins
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import Any
@@ -49,7 +49,7 @@ from omnigraph.pipeline.runner import InlineRunner, Runner
 from omnigraph.pipeline.staged import StagedLoad
 from omnigraph.storage.scratch import Scratch, open_scratch, sweep
 from omnigraph.storage.tables import TableStorage
-from omnigraph.write.bad_rows import SHOWN_MAX, BadRow, BadRows
+from omnigraph.write.bad_rows import SHOWN_MAX, BadRow, BadRows, excerpt
 from omnigraph.write.commit import WriteRequest
 from omnigraph.write.environment import WriteEnvironment
 from omnigraph.write.sidecar import WriterKind
@@ -336,11 +336,13 @@ class _Load:
             check = self._check_plan(self._see())
             ids = self._checks.check_ids(check)
         found, _ = self._checks.check_rules(check, ids)
-        refused = {rejected.type_name for _, rejected in self._staged.rejected}
+        refused: dict[str, set[str]] = {}
+        for _, each in self._staged.rejected:
+            refused.setdefault(each.type_name, set()).add(excerpt(each.entity_id))
         kept = [
-            (each.row_number, each.bad)
-            for each in found
-            if not _may_follow(each, refused, self._catalog)
+            (violation.row_number, violation.bad)
+            for violation in found
+            if not _may_follow(violation, refused, self._catalog)
         ]
         located = self._staged.locate(check, kept[:SHOWN_MAX])
         shown = (*alone.first, *located)[:SHOWN_MAX]
@@ -407,15 +409,23 @@ def _current_directory() -> str:
         return ""
 
 
-def _may_follow(violation: Violation, refused: set[str], catalog: Catalog) -> bool:
-    """Whether a rule may be broken only because records of these types were refused."""
-    entity = catalog.entity(violation.table_key)
-    if not isinstance(entity, EdgeType) or "@unique" in violation.bad.reason:
+def _may_follow(
+    violation: Violation, refused: Mapping[str, Collection[str]], catalog: Catalog
+) -> bool:
+    """Whether a rule may be broken only because records were refused: their ids by type.
+
+    An id is as it is shown, and empty where it could not be told.
+    """
+    entity, bad = catalog.entity(violation.table_key), violation.bad
+    if not isinstance(entity, EdgeType) or "@unique" in bad.reason:
         return False
-    causes = {entity.source, entity.target}
-    if "not found in" not in violation.bad.reason:
-        causes.add(entity.name)  # a bound of @card
-    return bool(refused & causes) or not refused <= {*catalog.nodes, *catalog.edges}
+    if not refused.keys() <= {*catalog.nodes, *catalog.edges}:
+        return True
+    if "not found in" in bad.reason:
+        lost = refused.get(entity.source if bad.property == "src" else entity.target, ())
+        return "" in lost or bad.value_excerpt in lost
+    # A bound of @card.
+    return bool(refused.keys() & {entity.source, entity.target, entity.name})
 
 
 def _describe_conflict(check: CheckPlan, table_key: str, entity_id: str) -> BadRow:

@@ -192,12 +192,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A record that was left out, as it came, and why."""
+    """A record that was left out, as it came, and why; with its id, where it can be told."""
 
     line: int
     record: str
     reasons: tuple[str, ...]
     type_name: str = ""
+    entity_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

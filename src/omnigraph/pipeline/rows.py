@@ -52,17 +52,17 @@ class Faults:
             bad = finding.bad
             self.rejected.append(Rejected(finding.line, text, (bad.describe(),), bad.type_name))
 
-    def add(self, group: Group, bad: BadRows) -> None:
-        """Count the bad rows of a group."""
+    def add(self, group: Group, bad: BadRows, ids: pa.ChunkedArray | None = None) -> None:
+        """Count the bad rows of a group, of which these are the ids."""
         self.total += bad.total
         reasons: dict[int, list[str]] = {}
         for row in bad:
             self.findings.append(Finding(int(group.lines[row.index]), row))
             reasons.setdefault(row.index, []).append(row.describe())
         for index, texts in reasons.items():
-            line = int(group.lines[index])
-            said = tuple(texts)
-            self.rejected.append(Rejected(line, group.text(index), said, group.entity.name))
+            line, name = int(group.lines[index]), group.entity.name
+            id_ = None if ids is None else ids[index].as_py()
+            self.rejected.append(Rejected(line, group.text(index), tuple(texts), name, id_))
 
 
 def good_rows(
@@ -91,7 +91,7 @@ def good_rows(
     if bad and limit is not None:
         faults.add(group, bad)
         return _none(group)
-    faults.add(group, bad)
+    faults.add(group, bad, made.table[ID])
     is_generated = columns.explicit_ids.null_count == len(columns.explicit_ids)
     has_made_ids = is_generated and entity.key is None
     good = GoodRows(made.table, np.arange(len(group.lines)) + first_ordinal, has_made_ids)
