@@ -22,7 +22,9 @@ from omnigraph.dataclass import dataclass
 from omnigraph.storage.lance_errors import lance_errors
 
 BLOCK_BYTES = 4 << 20
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_ONE_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
+"""Blocks are packed by threads and tasks already: those of Arrow would wait for the same cores."""
 
 Buckets: TypeAlias = npt.NDArray[np.int64]
 
@@ -74,7 +76,7 @@ def encode_table(rows: pa.Table) -> bytes:
 
 def decode_table(data: bytes) -> pa.Table:
     """The table that bytes are."""
-    with pa.ipc.open_stream(data) as reader:
+    with pa.ipc.open_stream(data, options=_ONE_THREAD) as reader:
         return reader.read_all()
 
 

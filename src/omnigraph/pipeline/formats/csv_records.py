@@ -46,7 +46,7 @@ def find_records(data: bytes, delimiter: bytes, first_line: int = 1) -> Records:
     has_return = (ends > starts) & (raw[np.maximum(ends, 1) - 1] == _RETURN) if len(raw) else False
     ends = ends - has_return
     lines = first_line + np.arange(len(starts))
-    if data.count(b"\n") > np.count_nonzero(raw[breaks] == _NEWLINE):
+    if np.count_nonzero(raw == _NEWLINE) > np.count_nonzero(raw[breaks] == _NEWLINE):
         newlines = np.flatnonzero(raw == _NEWLINE)
         lines = first_line + np.searchsorted(newlines, starts)
     held = ends > starts
@@ -85,7 +85,8 @@ def _may_precede_fields(delimiter: bytes) -> npt.NDArray[np.bool_]:
 
 def count_lines(data: bytes, end: int | None = None) -> int:
     """How many line breaks a text has, up to a byte of it."""
-    return data.count(b"\n", 0, end) or data.count(b"\r", 0, end)
+    raw = np.frombuffer(data, dtype=np.uint8)[:end]
+    return int(np.count_nonzero(raw == _NEWLINE) or np.count_nonzero(raw == _RETURN))
 
 
 def _lone_returns(raw: Any) -> Offsets:
