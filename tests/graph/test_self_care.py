@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 from threading import Event
 
 import lance
+import pyarrow as pa
 import pytest
 
 import omnigraph as og
@@ -85,6 +87,26 @@ def test_a_group_that_passes_a_check_by_is_compacted(tmp_path: Path) -> None:
     assert len({result.manifest_version for result in results}) == 1
     assert fragments(graph) < SMALL_FRAGMENTS_MAX
     assert names(graph) == [f"p{number:03}" for number in range(count)]
+
+
+def test_a_compaction_gives_back_the_memory_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each thread keeps what Arrow has freed in it: one that works now and then has to let go."""
+    asked = list[str]()
+
+    class Pool:
+        def release_unused(self) -> None:
+            asked.append(threading.current_thread().name)
+
+    monkeypatch.setattr(pa, "default_memory_pool", Pool)
+    graph = new_graph(tmp_path / "graph")
+    add(graph, "person", name="first")
+    members = [partial(add, graph, "person", name=f"p{n:03}") for n in range(CHECK_EVERY_VERSIONS)]
+    run_together(graph, members)
+    inside(graph).wait_for_self_care()
+
+    assert asked == ["omnigraph-self-care_0"]
 
 
 def test_planted_without_self_care_the_fragments_pile_up(tmp_path: Path) -> None:

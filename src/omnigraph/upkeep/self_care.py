@@ -19,6 +19,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache, partial
 from threading import Lock
 
+import pyarrow as pa
+
 from omnigraph.errors import OmnigraphError
 from omnigraph.lru import Lru
 from omnigraph.manifest import MAIN, ManifestState
@@ -122,6 +124,8 @@ class SelfCare:
         except Exception as error:
             log.error("self-care of branch '%s' failed", branch, exc_info=error)
         finally:
+            # What Arrow has freed stays with the thread that used it, until that uses it again.
+            pa.default_memory_pool().release_unused()
             with self._lock:
                 self._pending.pop((branch, table_key), None)
 
