@@ -8,8 +8,8 @@ no query, parameter or value.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from starlette.types import Scope
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_NO_SPAN = nullcontext()
 _SDK, _OTLP = "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"
 
 
@@ -35,31 +36,24 @@ class Traces:
     def is_on(self) -> bool:
         return self._tracer is not None
 
-    @contextmanager
-    def request(self, scope: Scope) -> Iterator[Span | None]:
+    def request(self, scope: Scope) -> AbstractContextManager[Span | None]:
         """Be the span of a request, below that of the client which sent a `traceparent`."""
         if self._tracer is None:
-            yield None
-            return
+            return _NO_SPAN
         from opentelemetry.propagate import extract
         from opentelemetry.trace import SpanKind
 
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
-        with self._tracer.start_as_current_span(
+        span: AbstractContextManager[Span] = self._tracer.start_as_current_span(
             scope["method"][:20], context=extract(headers), kind=SpanKind.SERVER
-        ) as span:
-            yield span
+        )
+        return span
 
-    @contextmanager
-    def step(self, name: str) -> Iterator[None]:
+    def step(self, name: str) -> AbstractContextManager[Span | None]:
         """Be the span of one piece of work of a request."""
-        if self._tracer is None:
-            yield
-            return
-        with self._tracer.start_as_current_span(name):
-            yield
+        return _NO_SPAN if self._tracer is None else self._tracer.start_as_current_span(name)
 
 
 NO_TRACES = Traces()
