@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+import omnigraph as og
 from tests.browser.conftest import needs_browser, opened, type_query
 from tests.browser.library import RETITLE, make_library
 from tests.http.serving import Served, served, single
@@ -16,6 +19,9 @@ pytestmark = needs_browser
 
 TITLE = 'query t() { match { $p: Person { slug: "p0" } } return { $p.title } }'
 ROW = 'query r() { match { $p: Person { slug: "p2" } } return { $p.name, $p.title } }'
+DOCUMENTS = """node Doc {
+    slug: String @key  body: String @index  vector: Vector(64)? @embed("body")
+}"""
 BOTH = ("main", "review/titles")
 BAD = """Slug,Full Name,Title,Joined
 n1,New One,Engineer,2026-01-02
@@ -36,6 +42,20 @@ def run_query(page: Page, text: str) -> None:
     type_query(page, text)
     expect(page.locator(".status")).to_contain_text("no mistakes")
     page.get_by_role("button", name="Run").click()
+
+
+def drop(page: Page, selector: str, file: Path) -> None:
+    """Drop a file somewhere, as a hand does."""
+    made = page.evaluate_handle(
+        """([name, text]) => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([text], name));
+            return transfer;
+        }""",
+        [file.name, file.read_text()],
+    )
+    for event in ("dragover", "drop"):
+        page.dispatch_event(selector, event, {"dataTransfer": made})
 
 
 def count_nodes(page: Page) -> int:
@@ -65,6 +85,32 @@ def test_a_node_is_found_by_words_and_expanded(page: Page, picture: Callable[[st
     expect(page.locator(".canvas")).to_have_attribute("data-nodes", "2")
     page.get_by_role("button", name="Show commits").click()
     expect(page.locator(".card table")).to_contain_text("title")
+
+
+def test_documents_are_found_by_meaning_and_by_both(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "local")
+    texts = {"soup": "A recipe for soup with leeks", "bolts": "How to tighten bolts", "tea": "Tea"}
+    with og.init(tmp_path / "graph", schema=DOCUMENTS, durability="process") as graph:
+        graph.load(
+            [{"type": "Doc", "data": {"slug": s, "body": b}} for s, b in texts.items()],
+            mode="append",
+        )
+    with (
+        served(single(tmp_path / "graph")) as server,
+        opened(browser, f"{server.url}/#/explore") as page,
+    ):
+        expect(page.locator(".found button")).to_have_count(3)
+        for how in ("meaning", "full text and meaning"):
+            by = page.get_by_label("Search by").locator("option", has_text=how).first
+            page.get_by_label("Search by").select_option(by.get_attribute("value"))
+            page.get_by_label("Words", exact=True).fill("soup recipe")
+            with page.expect_response(lambda each: each.url.endswith("/query")):
+                page.get_by_role("button", name="Search").click()
+            expect(page.locator(".found button").first).to_contain_text("soup")
+        page.locator(".found button").first.click()
+        expect(page.locator(".card")).to_contain_text("A recipe for soup")
 
 
 def test_time_travel_shows_what_was_and_compares_two_states(
@@ -110,6 +156,10 @@ def test_a_conflict_is_decided_property_by_property_and_merged(
         merge.click()
         expect(page.locator(".note.warn")).to_contain_text("main changed after this preview")
         expect(page.locator(".checks")).to_contain_text("1 conflict, 1 decided")
+        page.route("**/branches/merge", lambda route: route.abort(), times=1)
+        merge.click()
+        expect(page.locator(".problem")).to_contain_text("does not answer")
+        expect(page.locator(".checks")).to_contain_text("1 conflict, 1 decided")
         merge.click()
         expect(page.locator(".note.good")).to_contain_text("Merged")
         expect(page.locator(".checks")).to_contain_text("no conflicts")
@@ -148,8 +198,11 @@ def test_a_csv_with_bad_rows_is_refused_by_the_dry_run_and_loads_once_it_is_righ
     bad.parent.mkdir()
     bad.write_text(BAD)
     good.write_text("".join(BAD.splitlines(keepends=True)[:2]))
+    firms = tmp_path / "firms.parquet"
+    named = {"slug": ["f1", "f2"], "name": ["First & Co", "Second"], "city": ["Oslo", None]}
+    pq.write_table(pa.table(named), firms)
     with opened(browser, f"{own.url}/#/load") as page:
-        page.get_by_label("Files", exact=True).set_input_files(bad)
+        drop(page, ".drop", bad)
         page.get_by_label("Type of people.csv").select_option("Person")
         page.get_by_label("Column Full Name").select_option("name")
         load = page.get_by_role("button", name="Load as one commit")
@@ -158,16 +211,22 @@ def test_a_csv_with_bad_rows_is_refused_by_the_dry_run_and_loads_once_it_is_righ
         expect(page.locator(".bad-rows")).to_contain_text("people.csv:3")
         expect(load).to_be_disabled()
 
-        page.get_by_label("Files", exact=True).set_input_files(good)
+        page.get_by_label("Files", exact=True).set_input_files([good, firms])
         page.get_by_label("Column Full Name").select_option("name")
+        page.get_by_label("Type of firms.parquet").select_option("Company")
+        page.route("**/load/files*", lambda route: route.abort(), times=1)
+        page.get_by_role("button", name="Dry run").click()
+        expect(page.locator(".problem")).to_contain_text("your files and choices are kept here")
         page.get_by_role("button", name="Dry run").click()
         expect(page.locator(".chip", has_text="ready to load")).to_be_visible()
         load.click()
-        expect(page.locator(".note.good")).to_contain_text("Loaded 1 row into main")
+        expect(page.locator(".note.good")).to_contain_text("Loaded 3 rows into main")
 
     with own.client() as client:
         (row,) = client.rows(ROW.replace("p2", "n1"))
+        found = client.rows('query c() { match { $c: Company { slug: "f1" } } return { $c.name } }')
     assert row == {"p.name": "New One", "p.title": "Engineer"}
+    assert found == [{"c.name": "First & Co"}]
 
 
 def test_the_pages_of_loads_and_upkeep_say_what_is_there(
