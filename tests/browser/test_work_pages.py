@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,10 +13,13 @@ from playwright.sync_api import Browser, Page, expect
 
 import omnigraph as og
 from tests.browser.conftest import needs_browser, opened, type_query
+from tests.browser.contrast import FAINT_TEXTS
 from tests.browser.library import RETITLE, make_library
 from tests.http.serving import Served, served, single
 
 pytestmark = needs_browser
+
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 TITLE = 'query t() { match { $p: Person { slug: "p0" } } return { $p.title } }'
 ROW = 'query r() { match { $p: Person { slug: "p2" } } return { $p.name, $p.title } }'
@@ -261,5 +265,8 @@ def test_everything_is_reached_by_keyboard_and_fits_at_200_percent(
             expect(page.get_by_role("button", name="◷ now")).to_be_visible()
             wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
             assert wide <= 0, f"{name} scrolls sideways by {wide} pixels"
+            for scheme in SCHEMES:
+                page.emulate_media(color_scheme=scheme)
+                assert page.evaluate(FAINT_TEXTS) == [], f"{name}, {scheme}"
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert sum(map(int, ground[4:-1].split(","))) < 150  # dark

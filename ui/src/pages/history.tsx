@@ -98,7 +98,7 @@ function Dag(props: { commits: Commit[]; chosen: string; from: string; onChoose:
         {commits.map((each) => (
           <li key={each.graph_commit_id} class={each.graph_commit_id === props.chosen ? "chosen" : ""}>
             <button class="link" title={each.graph_commit_id} aria-current={each.graph_commit_id === props.chosen} onClick={() => props.onChoose(each.graph_commit_id)}><code>{shortId(each.graph_commit_id)}</code></button>
-            <span class="chip" style={{ color: valueColour(lanes.get(branchOf(each))!) }}>{branchOf(each)}</span>
+            <span class="chip" style={{ borderColor: valueColour(lanes.get(branchOf(each))!) }}>{branchOf(each)}</span>
             {tagged.has(each.graph_commit_id) && <span class="chip warn">⚑ {tagged.get(each.graph_commit_id)}</span>}
             <span class="grow"><Text value={[each.actor_id ?? "", each.message ?? (each.merged_parent_commit_id ? "merged" : "")].filter(Boolean).join(" · ")} /></span>
             <time class="quiet" title={moment(each.created_at)}>{ago(each.created_at)}</time>
