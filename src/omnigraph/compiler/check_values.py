@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from omnigraph.compiler.not_yet import not_yet
 from omnigraph.compiler.scope import Scope, variable_hint
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import TypeCheckError, did_you_mean
@@ -93,7 +92,7 @@ def check_matched_value(value: Expr, slot: Slot, scope: Scope) -> Constant | Par
             _require_fit(NOW.type, slot, "now() is a DateTime", value.span)
             return NOW
         case _:
-            raise not_yet("an expression as the value of a property")
+            raise AssertionError("the grammar takes a value here")
 
 
 def check_assigned_value(value: Expr, slot: Slot, scope: Scope) -> Constant | Param:

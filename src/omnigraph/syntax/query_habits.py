@@ -42,7 +42,54 @@ _ELSEWHERE = {
     "values": 'write the properties in braces: `insert Type { name: "x" }`',
     "into": 'write the type and its properties: `insert Type { name: "x" }`',
     "*": "`$p { * }` returns the whole node; `count($p)` counts rows",
+    "|": "bind an interface that both types implement: `$x: Named`",
+    "^": "there are no powers; multiply",
 }
+_PLACES = tuple(
+    (found, re.compile(before + r"\s*\Z"), hint)
+    for found, before, hint in (
+        (
+            r"match|top|insert|upsert|update|delete|for",
+            r"\A",
+            "a query has a name: `query find() { … }`",
+        ),
+        (r"\(", r"\bmatch", "the pattern goes in braces: `match { … }`"),
+        (r"match", r"\boptional", "write `optional { … }`"),
+        (r"set", r"\}", "write `update $x set { … }`, with a variable of `match`"),
+        (r"\$\w+|\[|[a-z_]\w*", r"\breturn", "what is returned goes in braces: `return { … }`"),
+        (r"\w+", r"-\s*\[", _ELSEWHERE["->"]),
+        (r"not", r"[\w)\]\"]", "negate the whole test: `not ($p.x in [1, 2])`"),
+        (
+            r"is",
+            r"[\w)]",
+            "`is null` and `is not null` test for null; other values are compared: `!=`",
+        ),
+        (r"\.", r"(?<![\w$.])[a-z_]\w*", "a variable begins with `$`: `$p.name`"),
+        (r":", r"[{\s](?<!\$)[a-z_]\w*", "a variable begins with `$`: `$p: Person`"),
+        (
+            r"\*",
+            r"\$\w+\s+[<]?\w+[>]?",
+            "say how far behind the edge: `{1,3}`, or write `shortest` before it",
+        ),
+        (r"\.\.", r"\{\s*\d+", "the bounds are divided by a comma: `{1,3}`"),
+        (
+            r"\w+",
+            r"(?i)shortestpath\s*\(.*",
+            "name the path before the edge: `$a $t:shortest knows $b`",
+        ),
+        (r"\w+", r"\bset", 'assignments go in braces: `set { name: "x" }`'),
+        (
+            r"=",
+            r"\b(set|insert\s+\w+|upsert\s+\w+)\s*\{[^{}]*\b\w+",
+            'a property is given its value by a colon: `name: "x"`',
+        ),
+        (r"\(", r"\b(insert|upsert)\s+\w+", _ELSEWHERE["values"]),
+        (r"when", r"\bcase\s.+", "every branch has its condition: `case when $p.x = 1 then … end`"),
+        (r"=|!=|<|>|<=|>=", r"\bif\s*\([^()]*", "write `case when … then … else … end`"),
+        (r"True|False|Null|None", r"", "words are lower case: `true`, `false`, `null`"),
+    )
+)
+"""What is found, what stands before it, and how that is said here."""
 _OURS = frozenset({
     "match", "optional", "return", "distinct", "order", "limit", "offset", "and", "or", "not", "in",
     "is", "null", "as", "asc", "desc", "case", "when", "then", "else", "end", "insert", "update",
@@ -51,6 +98,7 @@ _OURS = frozenset({
 })  # fmt: skip
 """Words that are ours in lower case."""
 
+_ALONE = re.compile(r"(\$\w+)\s+(?:or|and)\s+\$\w+\s*\Z")
 _TWO = re.compile(r"(\$\w+)\s+(in|contains|starts_with|ends_with)\s+(\$\w+)\s*\Z")
 _LAST = re.compile(r"(\$\w+(?:\.\w+)?)\s*\Z")
 
@@ -98,7 +146,16 @@ def _hint_place(situation: Situation) -> str | None:
             return _ELSEWHERE["->"]
         case ":" if re.search(r"\(\s*\w*\Z", before):
             return _ELSEWHERE["("]
-    return None
+        case "," if "OPTIONAL" in situation.expected:
+            return "clauses stand side by side; leave out the `,`"
+    return next(
+        (
+            hint
+            for found, place, hint in _PLACES
+            if re.fullmatch(found, situation.found) and place.search(before)
+        ),
+        None,
+    )
 
 
 def _owner(before: str) -> str:
@@ -123,8 +180,15 @@ def joins_variables(situation: Situation) -> bool:
 
 def lacks_test(situation: Situation) -> bool:
     """Whether a value stands where a condition has to."""
+    if _is_before_property(situation):
+        return True
     is_over = situation.found in ("or", "and", ")", "}", "then")
     return is_over and "IS_NULL" in situation.expected
+
+
+def _is_before_property(situation: Situation) -> bool:
+    """Whether a variable stood for a condition: `$open or $p.x` is read as an edge up to `.`."""
+    return situation.found == "." and _ALONE.search(situation.before) is not None
 
 
 def say_mistake(situation: Situation) -> str | None:
@@ -134,7 +198,8 @@ def say_mistake(situation: Situation) -> str | None:
     two = _TWO.search(situation.before)
     if two is not None and joins_variables(situation):
         return f"between two variables `{two[2]}` is the name of an edge"
-    last = _LAST.search(situation.before)
+    last = _ALONE.search(situation.before) if situation.found == "." else None
+    last = last or _LAST.search(situation.before)
     if last is not None and lacks_test(situation):
         return f"`{last[1]}` is not a condition"
     return None
