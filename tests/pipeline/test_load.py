@@ -375,34 +375,6 @@ def test_an_edge_needs_both_nodes_new_or_committed(loads: Loads) -> None:
     assert [(row["src"], row["dst"]) for row in loads.rows("Knows")] == [("new", "old")]
 
 
-@pytest.mark.parametrize("form", ["json", "csv"])
-def test_unknown_ends_and_repeated_keys_are_told_beside_bad_values(loads: Loads, form: str) -> None:
-    """An edge to a record that was refused itself is not: that is no mistake of its own."""
-    people = [("a", 1), ("bad", "x"), ("a", 2)]
-    pairs = [("a", "bad"), ("a", "nobody"), ("no", "a")]
-    if form == "json":
-        records = [person(name, age=age) for name, age in people] + [knows(*ends) for ends in pairs]
-        data: Any = lines(*records)
-    else:
-        rows = "".join(f"{name},{age}\n" for name, age in people)
-        ends = "".join(f"{source},{target}\n" for source, target in pairs)
-        data = {
-            "Person": loads.file("p.csv", f"name,age\n{rows}"),
-            "Knows": loads.file("k.csv", f"from,to\n{ends}"),
-        }
-
-    with pytest.raises(BadRowsError) as caught:
-        loads.load(data)
-
-    said = [bad.describe() for bad in caught.value.bad_rows]
-    assert [each.partition(" (")[0] for each in said] == [
-        "Person.age: expects I32, got a string",
-        "@unique violation on Person.name",
-        "Knows.dst: dst 'nobody' not found in Person",
-        "Knows.src: src 'no' not found in Person",
-    ]
-
-
 def test_an_overwrite_may_not_leave_edges_hanging(loads: Loads) -> None:
     loads.load(lines(*PEOPLE, *RING))
 

@@ -141,6 +141,8 @@ def test_bad_values_do_not_hide_repeated_keys_and_unknown_ends(loads: Loads) -> 
     assert shown == [
         ("record 1", "expects I32, got a string"),
         ("record 3", "@unique violation on Person.name"),
+        ("record 6", "dst 'blue' not found in Team"),
+        ("record 7", "dst 'nothing' not found in Note"),
     ]
     with pytest.raises(BadRowsError) as caught:
         loads.load([person("p"), knows("p", "p", since="x"), knows("p", "nobody")])
