@@ -96,12 +96,13 @@ def test_input_is_cut_so_that_every_thread_gets_several_parts(
     assert share_bytes(megabytes << 20, 100, machine) == 100 < PART_BYTES_MIN
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl", "arrow"])
+@pytest.mark.parametrize("ending", ["csv", "parquet", "one.parquet", "jsonl", "arrow"])
 def test_files_of_less_than_a_part_each_keep_all_threads_busy(
     ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Machine, "here", lambda: Machine(2, 64 * GB, is_spark_running=False))
     monkeypatch.setattr("omnigraph.pipeline.crossing.PART_BYTES_MIN", 500)
+    monkeypatch.setattr("omnigraph.pipeline.formats.parquet.count_cores", lambda: 2)
     rows = pa.table({"text": [f"a note, number {n}" for n in range(400)]})
     path = tmp_path / f"Note.{ending}"
     match ending:
@@ -109,13 +110,15 @@ def test_files_of_less_than_a_part_each_keep_all_threads_busy(
             pcsv.write_csv(rows, path)
         case "parquet":
             pq.write_table(rows, path, row_group_size=20)
+        case "one.parquet":
+            pq.write_table(rows, path, use_dictionary=False, compression="none")
         case "jsonl":
             path.write_text("".join(f'{{"text": "{text}"}}\n' for text in rows["text"]))
         case _:
             with pa.ipc.new_file(path, rows.schema) as file:
                 file.write_table(rows, max_chunksize=20)
     catalog = build_catalog(parse_schema(SCHEMA))
-    planned = plan_source({"Note": path}, catalog, path.stat().st_size - 1, {})
+    planned = plan_source({"Note": path}, catalog, path.stat().st_size // 2, {})
 
     assert planned.parts >= 4
     assert not planned.is_small

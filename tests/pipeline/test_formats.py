@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import omnigraph as og
 from omnigraph.errors import BadRequestError
+from omnigraph.pipeline.engine import PART_BYTES_VARIABLE
 from omnigraph.pipeline.formats.csv_records import cut_blocks, find_records
 from omnigraph.write.bad_rows import BadRowsError
 from tests.depth import depth
@@ -174,6 +175,30 @@ def test_quarantine_keeps_the_raw_record_of_a_file_of_rows(loads: Loads) -> None
     assert records["people.csv:9"] == "long,1,2,3"
     assert records["people.csv:2"] == "ada,thirty,"
     assert {"name": "q", "age": 200} in records.values()
+
+
+def test_tasks_read_slices_of_one_row_group(alone: Loads, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row once, in order, and a bad one by its place in the file; slices cut batches too."""
+    monkeypatch.setenv(PART_BYTES_VARIABLE, "4000")
+    monkeypatch.setattr("omnigraph.pipeline.formats.parquet.count_cores", lambda: 2)
+    names = [f"p{number:04}" for number in range(2_500)]
+    ages = [number % 90 for number in range(2_500)]
+    good, bad = alone.directory / "good.parquet", alone.directory / "bad.parquet"
+    pq.write_table(pa.table({"name": names, "age": ages}), good)
+    ages[2_320], ages[7] = 999, 998
+    pq.write_table(pa.table({"name": names, "age": ages}), bad)
+
+    with pytest.raises(BadRowsError) as caught:
+        alone.load({"Person": bad})
+    loaded = alone.load({"Person": good})
+
+    places = [each.location for each in caught.value.bad_rows]
+    assert places == [f"{bad} row {row} (row group 0)" for row in (8, 2_321)]
+    assert loaded.tables == {"node:Person": 2_500}
+    rows = [record["data"] for record in alone.graph.export()]
+    assert [(row["name"], row["age"]) for row in rows] == [
+        (name, number % 90) for number, name in enumerate(names)
+    ]
 
 
 HEADERS = {

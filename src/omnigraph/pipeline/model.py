@@ -96,7 +96,8 @@ class StreamRange:
 class RowsRange:
     """Rows of one table in a file of a format (`formats/`), which counts `start` and `end`.
 
-    `first` is the line or row of the file that the range begins with.
+    `first` is the line or row of the file that the range begins with; `skipped` rows of what is
+    counted come before it, and `count` rows are read, all when it is None.
     """
 
     path: str
@@ -105,6 +106,8 @@ class RowsRange:
     start: int = 0
     end: int | None = None
     first: int = 1
+    skipped: int = 0
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
