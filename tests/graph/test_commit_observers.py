@@ -165,3 +165,16 @@ def test_an_applied_delta_gives_the_same_state_as_a_read(path: Path) -> None:
 def test_read_ahead_takes_a_switch_or_an_observer(path: Path) -> None:
     with pytest.raises(BadRequestError, match="`read_ahead` is 'yes', expected True or False"):
         og.open(path, config={"read_ahead": "yes"})
+
+
+def test_a_handle_that_only_writes_reads_nothing_ahead(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = list[object]()
+    monkeypatch.setattr("omnigraph.graph.session.prefetch", lambda *_, **__: calls.append(1))
+    with og.open(path) as graph:
+        graph.mutate(INSERT, params={"slug": "first", "age": 1})
+        assert calls == []
+        assert ages(graph, "first") == [1]
+        graph.mutate(INSERT, params={"slug": "second", "age": 2})
+        assert calls == [1]

@@ -406,6 +406,8 @@ class Session:
 
     def prefetch(self, branch: str, pins: Sequence[UpdatePin], *, all_of_it: bool = True) -> None:
         """Decode for queries what a branch is about to show, or only what few rows change."""
+        if self.cache.is_empty:
+            return
         try:
             before = self.coordinator.last_seen(branch).snapshot()
             catalog = read_schema(self.store.texts, before, self.contract).catalog

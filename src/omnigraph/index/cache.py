@@ -156,6 +156,11 @@ class RuntimeCache:
             versions = self._versions.get(key.slot, [])
             return bool(versions) and not self._unread.issuperset(versions[-UNREAD_MAX:])
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is in use, as before the first query."""
+        return not self._entries
+
     @contextmanager
     def prefetching(self) -> Iterator[None]:
         """What this thread builds and looks at in the block does not count as read."""
