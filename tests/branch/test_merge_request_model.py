@@ -72,24 +72,26 @@ class Model:
 
     def __init__(self) -> None:
         self.commits = 1
+        self.actors: dict[int, str] = {}
         self.branches = {"main": Branch(0, [0])}
         self.asked: list[Asked] = []
 
-    def new_commit(self) -> int:
+    def new_commit(self, actor: str = "") -> int:
         self.commits += 1
+        self.actors[self.commits] = actor
         return self.commits
 
     def create(self, name: str) -> None:
         self.branches[name] = Branch(self.new_commit(), [*self.branches["main"].commits])
 
-    def write(self, name: str) -> None:
-        self.branches[name].commits.append(self.new_commit())
+    def write(self, name: str, actor: str) -> None:
+        self.branches[name].commits.append(self.new_commit(actor))
 
-    def merge(self, source: str, target: str) -> None:
+    def merge(self, source: str, target: str, actor: str) -> None:
         ours, theirs = self.branches[target], self.branches[source]
         if theirs.commits[-1] not in ours.commits:
             new = [each for each in theirs.commits if each not in ours.commits]
-            ours.commits += [*new, self.new_commit()]
+            ours.commits += [*new, self.new_commit(actor)]
 
     def source_of(self, asked: Asked) -> str:
         found = self.branches.get(asked.source)
@@ -108,8 +110,18 @@ class Model:
             current = (head, target) == (self.head_of(asked), asked.target)
             is_stale = verdict == "approved" and not current
             counts = not is_stale and actor != asked.author and actor in MAY_APPROVE
+            counts = counts and not (verdict == "approved" and actor in self.committers(asked))
             found[actor] = (verdict, is_stale, counts)
         return found
+
+    def committers(self, asked: Asked) -> set[str]:
+        """Who made what the merge would bring."""
+        if self.head_of(asked) is None or asked.target not in self.branches:
+            return set()
+        there = self.branches[asked.target].commits
+        return {
+            self.actors[each] for each in self.branches[asked.source].commits if each not in there
+        }
 
     def count_missing(self, asked: Asked) -> int:
         weighed = self.weigh(asked).values()
@@ -147,10 +159,10 @@ class Model:
                 verdict = "approved" if verb == "approve" else "changes_requested"
                 asked.verdicts[actor] = (verdict, head, asked.target)
             case _:
-                return self.complete(asked)
+                return self.complete(asked, actor)
         return None
 
-    def complete(self, asked: Asked) -> type[OmnigraphError] | None:
+    def complete(self, asked: Asked, actor: str) -> type[OmnigraphError] | None:
         if self.source_of(asked) != "present":
             return ConflictError
         needs = REQUIRED.get(asked.target, 0)
@@ -158,7 +170,7 @@ class Model:
             return ApprovalsMissing
         if asked.target not in self.branches:
             return BranchNotFound
-        self.merge(asked.source, asked.target)
+        self.merge(asked.source, asked.target, actor)
         asked.state = "merged"
         return None
 
@@ -264,7 +276,7 @@ def test_random_verbs_come_to_what_the_rules_say(tmp_path: Path, seed: int) -> N
             where = random.choice(branches)
             params = {"name": f"p{step}", "age": 1}
             graph.mutate(CHANGES, "person", params, branch=where, actor=actor)
-            model.write(where)
+            model.write(where, actor)
         elif what == "open" and branches and len(model.asked) < 12:
             source = random.choice(branches)
             target = random.choice([each for each in model.branches if each != source])
@@ -281,7 +293,7 @@ def test_random_verbs_come_to_what_the_rules_say(tmp_path: Path, seed: int) -> N
         elif what == "direct" and len(branches) > 1:
             source, target = random.sample(branches, 2)
             graph.merge(source, target, actor=actor)
-            model.merge(source, target)
+            model.merge(source, target, actor)
             with pytest.raises(ApprovalsMissing):
                 graph.merge(source, "main", actor=actor)
         elif what in VERBS:

@@ -32,7 +32,7 @@ from omnigraph.manifest.request_events import RequestEvent
 from omnigraph.policy import Policy, load_policy
 from omnigraph.storage.counters import counting
 from omnigraph.testing.inside import inside
-from tests.branch.people import change, merged, new_people, state_of
+from tests.branch.people import CHANGES, change, merged, new_people, state_of
 
 pytestmark = pytest.mark.slow
 
@@ -382,6 +382,36 @@ def test_merges_need_the_approvals_that_the_policy_asks_for(people: og.Graph) ->
     assert refusal() == (2, 1, (), ("bob",))
     graph.approve_merge_request(1, actor="bob")
     assert graph.merge_request(1).review.is_approved  # type: ignore[union-attr]
+    assert graph.complete_merge_request(1, actor="bot").commit_id is not None
+
+
+def test_an_approval_by_an_actor_who_committed_to_the_source_does_not_count(
+    people: og.Graph,
+) -> None:
+    """It is that of an author, until the target has the commit; an objection of theirs stands."""
+    graph = guarded(people)
+    graph.open_merge_request("fix", title="t", actor="ada")
+    graph.mutate(CHANGES, "person", {"name": "finn", "age": 3}, branch="fix", actor="bob")
+    for actor in ("bob", "cyd"):
+        graph.approve_merge_request(1, actor=actor)
+
+    review = graph.merge_request(1).review
+    assert review is not None
+    assert [(each.actor, each.counts) for each in review.verdicts] == [
+        ("bob", False),
+        ("cyd", True),
+    ]
+    assert (review.missing, review.approvers) == (1, ())
+    with pytest.raises(ApprovalsMissing) as refused:
+        graph.complete_merge_request(1, actor="bot")
+    assert (refused.value.missing, refused.value.approvers) == (1, ())
+    graph.request_changes(1, actor="bob")
+    assert graph.merge_request(1).review.objectors == ("bob",)  # type: ignore[union-attr]
+
+    people.merge("fix")  # by a handle without the policy
+    graph.mutate(CHANGES, "person", {"name": "gus", "age": 3}, branch="fix", actor="bot")
+    for actor in ("bob", "cyd"):
+        graph.approve_merge_request(1, actor=actor)
     assert graph.complete_merge_request(1, actor="bot").commit_id is not None
 
 

@@ -131,6 +131,9 @@ WRITES: dict[str, Send] = {
     "withdrawApproval": _say("/approvals", of="target", method="DELETE"),
     "requestChanges": _say("/changes-requested", of="target"),
     "completeMergeRequest": _say("/merge", of="target"),
+    "resetBranch": lambda client, branch: client.post(
+        "/branches/reset", {"branch": branch, "to": branch}
+    ),
     "deleteBranch": lambda client, branch: client.send(
         "DELETE", f"/branches/{branch.replace('/', '%2F')}"
     ),

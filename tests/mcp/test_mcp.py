@@ -407,6 +407,7 @@ def test_an_agent_with_a_bound_token_works_on_its_own_branches_only(tmp_path: Pa
             await refusal(client, "branches_create", name="other"),
             await refusal(client, "branches_merge", source="agent/ada/x"),
             await refusal(client, "branches_delete", name="main"),
+            await refusal(client, "branches_reset", branch="main", to="main~1"),
         ):
             assert "may write only to agent/ada/*" in refused
         asked = {"source": "agent/ada/x", "title": "Add Lin"}
@@ -424,6 +425,14 @@ def test_an_agent_with_a_bound_token_works_on_its_own_branches_only(tmp_path: Pa
         assert (preview["outcome"], preview["conflicts"]) == ("fast_forward", [])
         request = await call(client, "requests_show", number=number)
         assert [each["text"] for each in request["comments"]] == ["please look"]
+        edited = await call(client, "requests_edit", number=number, title="Add Lin, of Team B")
+        assert edited["title"] == "Add Lin, of Team B"
+        assert "may write only to" in await refusal(client, "requests_withdraw", number=number)
+        closed = await call(client, "requests_close", number=number, text="not yet")
+        assert (closed["state"], closed["events"][-1]["facts"]["text"]) == ("closed", "not yet")
+        back = {"branch": "agent/ada/x", "to": "agent/ada/x~1"}
+        assert (await call(client, "branches_reset", **back, preview=True))["commits_dropped"] == 1
+        assert (await call(client, "branches_reset", **back))["commits_dropped"] == 1
         await call(client, "branches_delete", name="agent/ada/x")
 
     policy = POLICY.replace(

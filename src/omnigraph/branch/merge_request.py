@@ -65,8 +65,8 @@ class RequestComment(JsonForm):
 class Verdict(JsonForm):
     """The last word of one reviewer, on the head that the source had then.
 
-    `counts` when that is its head still, the actor is not the author, and the policy lets them
-    approve.
+    `counts` when that is its head still, the policy lets the actor approve, and they are not the
+    author; an approval counts only if they made no commit of the request either.
     """
 
     actor: str | None

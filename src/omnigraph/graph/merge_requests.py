@@ -310,7 +310,7 @@ def complete_request(
     require_open(request)
     source = require_source(session.coordinator, request, head)
     merged_head = source.head.commit_id
-    require_approvals(session.policy, request, merged_head)
+    require_approvals(session.coordinator, session.policy, request, source)
 
     def say_merging(target_head: str) -> None:
         facts = {
@@ -325,7 +325,7 @@ def complete_request(
                 raise ConflictError(
                     f"merge request {number} is into '{now.target}' by now — nothing was merged"
                 )
-            require_approvals(session.policy, now, merged_head)
+            require_approvals(session.coordinator, session.policy, now, source)
             last = now.events[-1]
             is_said = last.kind == EventKind.MERGING and last.facts == facts
             return None if is_said else Said(EventKind.MERGING, facts)

@@ -21,6 +21,12 @@ from omnigraph.server.mcp_tool import (
 _PATH = "merge-requests"
 _NUMBER: Json = {"type": "integer", "description": "The number of the merge request."}
 _HEAD = text_argument("Only while this commit is the head of the source.")
+_EDITED: Json = {
+    "title": text_argument("One line about what the branch does."),
+    "description": text_argument("What a reviewer has to know; an empty text removes it."),
+    "reviewers": {"type": "array", "description": "All who are asked to review it."},
+    "target": text_argument("The branch to merge into; approvals for another do not count."),
+}
 
 
 def _get(*rest: str, names: tuple[str, ...] = ()) -> Callable[[Json], Sent]:
@@ -31,10 +37,10 @@ def _get(*rest: str, names: tuple[str, ...] = ()) -> Callable[[Json], Sent]:
     return build
 
 
-def _post(verb: str, *names: str) -> Callable[[Json], Sent]:
+def _send(method: str, *rest: str, names: tuple[str, ...] = ()) -> Callable[[Json], Sent]:
     def build(given: Json) -> Sent:
-        path = (_PATH, str(given["number"]), verb)
-        return Sent("POST", path, body=pick_arguments(given, names))
+        path = (_PATH, str(given["number"]), *rest)
+        return Sent(method, path, body=pick_arguments(given, names) if names else None)
 
     return build
 
@@ -51,7 +57,7 @@ def _say(
         name,
         description,
         operation_id,
-        _post(verb, *known),
+        _send("POST", verb, names=tuple(known)),
         {"number": _NUMBER, **known},
         ("number", *required),
         is_read=False,
@@ -128,6 +134,32 @@ REQUEST_TOOLS: tuple[Tool, ...] = (
         "approvals",
         (),
         head=_HEAD,
+        text=text_argument("Why."),
+    ),
+    Tool(
+        "requests_withdraw",
+        "Take back your approval of a merge request, or your request for changes.",
+        "withdrawApproval",
+        _send("DELETE", "approvals"),
+        {"number": _NUMBER},
+        ("number",),
+        is_read=False,
+    ),
+    Tool(
+        "requests_edit",
+        "Change what a merge request says, or the branch that it is into; the rest stays.",
+        "editMergeRequest",
+        _send("PATCH", names=tuple(_EDITED)),
+        {"number": _NUMBER, **_EDITED},
+        ("number",),
+        is_read=False,
+    ),
+    _say(
+        "requests_close",
+        "Close a merge request without merging it.",
+        "closeMergeRequest",
+        "close",
+        (),
         text=text_argument("Why."),
     ),
     _say(

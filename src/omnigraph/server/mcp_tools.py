@@ -199,6 +199,20 @@ TOOLS: tuple[Tool, ...] = (
         is_read=False,
     ),
     Tool(
+        "branches_reset",
+        "Take a branch back to an earlier commit; later ones are dropped. Preview first.",
+        "resetBranch",
+        post_body("branches/reset", "branch", "to", "if_commit", "preview"),
+        {
+            "branch": text_argument("The branch; main cannot be reset."),
+            "to": text_argument("The commit to go back to, or branch~2."),
+            "if_commit": text_argument("Only while this commit is its head."),
+            "preview": {"type": "boolean", "description": "Only say what would be dropped."},
+        },
+        ("branch", "to"),
+        is_read=False,
+    ),
+    Tool(
         "branches_delete",
         "Remove a branch and what only it holds.",
         "deleteBranch",
