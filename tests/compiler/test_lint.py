@@ -379,3 +379,18 @@ def test_what_is_read_covers_blocks_and_every_type_of_an_interface() -> None:
         "Author", "Paper", "Venue", "AppearedIn", "Cites", "Wrote",
     ]  # fmt: skip
     assert [field["nullable"] for field in found["result"]] == [False, True, True, True]
+
+
+def test_findings_quote_a_query_as_it_is_written() -> None:
+    source = """query q($x: String?) {
+        top 5 by $a.slug { $a wrote $p }
+        match { $a.country != $x  $p.title = " :x" or $a.country != " :x" }
+        return { $p.doi }
+    }"""
+
+    told = "\n".join(finding["message"] for finding in findings(source))
+
+    assert "`$x` may be null" in told
+    assert "`$a.country != $x` drops rows" in told
+    assert '`($p.title = " :x" or $a.country != " :x")` drops rows' in told
+    assert "stage 1 keeps rows of $a, $p" in told

@@ -23,7 +23,7 @@ from omnigraph.ir.expressions import (
     Predicate,
     PropertyRef,
 )
-from omnigraph.ir.print import format_expression, format_predicate
+from omnigraph.ir.print import format_expression, quote_predicate
 from omnigraph.ir.variables import expression_refs, predicate_refs
 
 
@@ -33,7 +33,7 @@ def lint_parameters(query: object) -> Iterator[str]:
     asked = {each.operand for each in parts if isinstance(each, IsNull)}
     for param in dict.fromkeys(each for part in parts for each in _compared(part)):
         if param.type.nullable and param not in asked:
-            name = format_expression(param)
+            name = f"${param.name}"
             yield (
                 f"`{name}` may be null, and a comparison with null finds nothing; "
                 f"write `{name} is null or …` where null means no filter"
@@ -57,7 +57,7 @@ def _negatives(pattern: TypedPattern) -> Iterator[str]:
                 continue
             name = format_expression(ref)
             yield (
-                f"`{format_predicate(condition)}` drops rows where `{name}` is null; "
+                f"`{quote_predicate(condition)}` drops rows where `{name}` is null; "
                 f"add `or {name} is null` to keep them"
             )
     for block in (*pattern.optionals, *(each for e in pattern.eithers for each in e.alternatives)):

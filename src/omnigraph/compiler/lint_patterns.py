@@ -13,7 +13,7 @@ from omnigraph.compiler.rejects_null import rejects_null
 from omnigraph.compiler.typed import TypedPattern, TypedRead
 from omnigraph.compiler.walk import walk
 from omnigraph.ir.expressions import Aggregate, Collect
-from omnigraph.ir.print import format_predicate, format_variable
+from omnigraph.ir.print import format_variable, quote_predicate
 from omnigraph.ir.variables import predicate_variables
 from omnigraph.syntax.query_tree import AggregateFunction
 
@@ -42,7 +42,7 @@ def _lost_optionals(pattern: TypedPattern) -> Iterator[tuple[str, str]]:
                 names = ", ".join(format_variable(name) for name in sorted(added))
                 yield (
                     "L305",
-                    f"`{format_predicate(each)}` drops every row in which the optional of {names} "
+                    f"`{quote_predicate(each)}` drops every row in which the optional of {names} "
                     "did not match; put it into the block, or leave `optional` out",
                 )
         yield from _lost_optionals(block)

@@ -17,7 +17,7 @@ def count_combinations(read: TypedRead) -> Iterator[str]:
         if len(added) > 1:
             names = ", ".join(f"${name}" for name in sorted(added))
             yield (
-                f"top {number} keeps rows of {names}: n counts their combinations — "
+                f"stage {number} keeps rows of {names}: n counts their combinations — "
                 "keep one variable, and use `$_`, `not` or a condition for the rest"
             )
 

@@ -8,6 +8,7 @@ $p            a node, as its id        now()      the instant of the query
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
@@ -84,6 +85,9 @@ from omnigraph.syntax.query_tree import DateText, DateTimeText, ListLiteral, Lit
 
 _INDENT = "  "
 
+_PARAMETER = re.compile(r'"(?:[^"\\]|\\.)*"|(?<!\w):([a-z_]\w*)')
+"""A parameter, or a text in which a colon is just that."""
+
 
 def format_ir(ir: QueryIR | MutationIR) -> str:
     """Return `ir` as indented lines, one operator per line, in the order they run."""
@@ -113,6 +117,13 @@ def format_predicate(predicate: Predicate) -> str:
             return f"({' or '.join(map(format_predicate, parts))})"
         case _:
             assert_never(predicate)
+
+
+def quote_predicate(predicate: Predicate) -> str:
+    """The same as a query writes it, for those who wrote it: parameters with `$`."""
+    return _PARAMETER.sub(
+        lambda found: f"${found[1]}" if found[1] else found[0], format_predicate(predicate)
+    )
 
 
 def format_expression(expression: Projected | SortKey) -> str:
