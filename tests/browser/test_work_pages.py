@@ -12,9 +12,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import omnigraph as og
+from tests.branch.people import change, new_people
 from tests.browser.conftest import needs_browser, opened, type_query
 from tests.browser.contrast import FAINT_TEXTS
 from tests.browser.library import RETITLE, make_library
+from tests.depth import IS_TORTURE
 from tests.http.serving import Served, served, single
 
 pytestmark = needs_browser
@@ -179,6 +181,31 @@ def test_a_conflict_is_decided_property_by_property_and_merged(
     assert meanwhile["graph_commit_id"] == merge["parent_commit_id"], "it was more than one commit"
     assert titled["p.title"] == "Meanwhile"
     assert added["p.name"] == "Nova Star"
+
+
+@pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
+def test_a_choice_that_breaks_a_rule_is_told_in_place_and_can_be_changed(
+    browser: Browser, tmp_path: Path
+) -> None:
+    people = new_people(tmp_path / "graph")
+    people.create_branch("b")
+    change(people, "email", "b", name="alice", email="a@x")
+    change(people, "age", "b", name="alice", age=31)
+    change(people, "age", name="alice", age=32)
+    change(people, "email", name="bob", email="a@x")
+    people.close()
+    with (
+        served(single(tmp_path / "graph")) as server,
+        opened(browser, f"{server.url}/#/review?branch=b") as page,
+    ):
+        page.get_by_label("age: main").check()
+        expect(page.get_by_label("email: b")).to_be_checked()  # only the branch changed it
+        merge = page.get_by_role("button", name="Merge", exact=True)
+        merge.click()
+        expect(page.get_by_label("What stands in the way")).to_contain_text("'bob' has it")
+        page.get_by_label("email: main").check()
+        merge.click()
+        expect(page.locator(".note.good")).to_contain_text("Merged")
 
 
 def test_a_review_shows_changes_and_draws_them(page: Page, picture: Callable[[str], None]) -> None:

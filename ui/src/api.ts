@@ -6,7 +6,7 @@ import type { Catalog, Permissions } from "./types";
 export interface ErrorBody {
   error: string;
   code?: string;
-  merge_conflicts?: unknown[];
+  merge_conflicts?: { message: string }[];
 }
 
 export class ApiError extends Error {

@@ -95,6 +95,7 @@ export function Reviewing(props: Props) {
         {props.children}
         <Problem error={reviewed.error} retry={reviewed.reload} />
         <Problem error={error} />
+        {error instanceof ApiError && error.body.merge_conflicts && <ul class="bad-rows" aria-label="What stands in the way">{error.body.merge_conflicts.map((each) => <li key={each.message}>{visible(each.message)}</li>)}</ul>}
         {moved && <p class="note warn" role="alert">{visible(moved)}</p>}
         {step && <p class="note" role="status">{visible(step)}</p>}
         {done && <p class="note good" role="status">{done.outcome === "already_up_to_date" ? "There was nothing to merge." : <>Merged ({done.outcome.replace("_", " ")}){done.commit && <> as <CommitLink href={address("history", { branch: target, commit: done.commit })} id={done.commit} /></>}.</>}</p>}
