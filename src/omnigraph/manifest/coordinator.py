@@ -294,6 +294,12 @@ class Coordinator:
 
         return read_line_states(self._control, state)
 
+    def read_onto(self, origin: ManifestState, version: int) -> ManifestState | None:
+        """A branch at a version, by what it has added to the state that it came with; or None."""
+        from omnigraph.manifest.line_states import read_onto
+
+        return read_onto(self._control, origin, version)
+
     def fresh_each(self, branches: Iterable[str]) -> Iterator[ManifestState]:
         """Branches as they are now, with few scans; those that are gone are left out."""
         from omnigraph.manifest.line_reader import LineReader

@@ -48,8 +48,9 @@ class LineReader:
         self._lines: dict[str, LineStates] = {}
 
     def fresh(self, branch: str) -> ManifestState:
-        """A branch as it is now. One without a publish of its own is not read: it shows what the
-        branch that it came from showed then.
+        """A branch as it is now, by what it came with and what it has published since.
+
+        The former is told by the branch that it came from; only the latter is read.
 
         Raises:
             BranchNotFound: There is no such branch.
@@ -58,11 +59,19 @@ class LineReader:
         if branch == MAIN or states.find(branch) is not None:
             return self._coordinator.fresh(branch)
         info = self._coordinator.find_branch(branch)
-        if self._coordinator.latest_version(branch) == info.parent_version:
-            origin = self._find_origin(info)
-            if origin is not None:
-                return states.remember(replace(origin, branch=branch, branch_id=info.identifier))
-        return self._coordinator.fresh(branch)
+        origin = self._find_origin(info)
+        found = None if origin is None else self._read_onto(origin, branch, info)
+        return self._coordinator.fresh(branch) if found is None else states.remember(found)
+
+    def _read_onto(
+        self, origin: ManifestState, branch: str, info: BranchInfo
+    ) -> ManifestState | None:
+        """A branch that came with a state; None when it has to be read as a whole."""
+        at_first = replace(origin, branch=branch, branch_id=info.identifier)
+        version = self._coordinator.latest_version(branch)
+        if version == at_first.version:
+            return at_first
+        return self._coordinator.read_onto(at_first, version)
 
     def _find_origin(self, info: BranchInfo) -> ManifestState | None:
         """The state that a branch was made from; None when only the branch itself tells."""

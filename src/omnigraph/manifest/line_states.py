@@ -21,12 +21,15 @@ import pyarrow.compute as pc
 
 from omnigraph.dataclass import dataclass
 from omnigraph.manifest.branch_names import lance_branch
-from omnigraph.manifest.model import ManifestState, TableEntry
+from omnigraph.manifest.freshness import apply_delta
+from omnigraph.manifest.model import Facts, ManifestState, PublishDelta, TableEntry
 from omnigraph.manifest.rows import (
     SCHEMA,
     STATE_TYPES,
     find_head,
     list_locations,
+    row_to_commit,
+    row_to_pin,
     select_registered,
     select_tombstones,
 )
@@ -36,6 +39,8 @@ from omnigraph.storage.reads import CREATED
 
 _ADDED = ("table_version", "graph_commit", "graph_ancestor")
 """Kinds of rows that a publish adds, and that none replaces."""
+_COLUMNS = [*SCHEMA.names, CREATED]
+_OF_STATE = IsIn("object_type", pa.array(STATE_TYPES, pa.utf8()))
 _Numbers = npt.NDArray[Any]
 
 
@@ -122,13 +127,9 @@ class LineStates:
 
 def read_line_states(control: ControlTable, state: ManifestState) -> LineStates:
     """The states of a branch's line up to this one, by one read of its manifest."""
-    of_state = IsIn("object_type", pa.array(STATE_TYPES, pa.utf8()))
-    columns = [*SCHEMA.names, CREATED]
-    rows = control.read_stamped(lance_branch(state.branch), state.version, columns, of_state)
+    rows = control.read_stamped(lance_branch(state.branch), state.version, _COLUMNS, _OF_STATE)
     rows = rows.combine_chunks().sort_by([(STAMP, "ascending"), ("table_version", "ascending")])
-    is_added = pc.is_in(rows["object_type"], pa.array(_ADDED, pa.utf8()))
-    is_final = pc.and_(is_added, pc.equal(rows[CREATED], rows[STAMP]))
-    settled = pc.max(rows[STAMP].filter(pc.invert(is_final))).as_py() or 0
+    settled = pc.max(rows[STAMP].filter(pc.invert(_are_final(rows)))).as_py() or 0
     if rows[STAMP].null_count or rows[CREATED].null_count:
         settled = state.version + 1  # of rows without stamps nothing is known
     kinds = {kind: rows.filter(pc.equal(rows["object_type"], kind)) for kind in STATE_TYPES}
@@ -143,6 +144,42 @@ def read_line_states(control: ControlTable, state: ManifestState) -> LineStates:
         commits=_stamp(kinds["graph_commit"]),
         ancestors=_stamp(kinds["graph_ancestor"]),
     )
+
+
+def read_onto(control: ControlTable, origin: ManifestState, version: int) -> ManifestState | None:
+    """A branch at a version, by the rows that it has added since it showed `origin`.
+
+    Most of what its manifest says it came with. None when it has also changed some of that.
+    """
+    assert origin.branch_id is not None
+    rows = control.read_own(origin.branch, version, _COLUMNS, _OF_STATE)
+    if rows is None or rows[STAMP].null_count or rows[CREATED].null_count:
+        return None
+    # A compaction brings what was there before into a file of its own.
+    own = rows.filter(pc.greater(rows[STAMP], origin.version)).combine_chunks()
+    if not pc.all(_are_final(own), min_count=0).as_py():
+        return None
+    kinds = {kind: own.filter(pc.equal(own["object_type"], kind)) for kind in _ADDED}
+    pins = kinds["table_version"]
+    if select_registered(pins, origin.paths).num_rows != pins.num_rows:
+        return None
+    commits = map(row_to_commit, kinds["graph_commit"].to_pylist())
+    delta = PublishDelta(
+        branch=origin.branch,
+        branch_id=origin.branch_id,
+        from_version=origin.version,
+        changes=tuple(map(row_to_pin, pins.sort_by("table_version").to_pylist())),
+        commits=tuple(sorted(commits, key=lambda each: each.order)),
+        ancestors=tuple(map(row_to_commit, kinds["graph_ancestor"].to_pylist())),
+        facts=Facts(origin.vector_models, origin.checks),
+    )
+    return replace(apply_delta(origin, delta), version=version)
+
+
+def _are_final(rows: pa.Table) -> pa.ChunkedArray:
+    """Which rows were added, and never written again."""
+    is_added = pc.is_in(rows["object_type"], pa.array(_ADDED, pa.utf8()))
+    return pc.and_(is_added, pc.equal(rows[CREATED], rows[STAMP]))
 
 
 def _stamp(rows: pa.Table) -> _Stamped:

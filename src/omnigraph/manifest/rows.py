@@ -130,6 +130,19 @@ def change_to_row(change: Change, path: str | None = None) -> Row:
             return _row(object_id, "table_tombstone", key, location=location, table_version=version)
 
 
+def row_to_pin(row: Row) -> UpdatePin:
+    """The change that wrote a `table_version` row."""
+    metadata = json.loads(_require(row, "metadata"))
+    return UpdatePin(
+        row["table_key"],
+        row["table_version"],
+        row["table_branch"],
+        row["row_count"],
+        metadata.get("manifest_path"),
+        metadata.get("transaction_uuid"),
+    )
+
+
 def _row(object_id: str, object_type: str, table_key: str = LINEAGE_KEY, **columns: Any) -> Row:
     return {
         "object_id": object_id,

@@ -199,6 +199,30 @@ class ControlTable:
         record(control_reads=1)
         return rows
 
+    def read_own(
+        self, branch: str, version: int, columns: Sequence[str], predicate: Predicate
+    ) -> pa.Table | None:
+        """The rows in files that a branch has written itself, stamped.
+
+        None when it has also removed rows that it came with.
+        """
+        location = TableLocation(self.uri, branch)
+        dataset = self._opener.at(location, version)
+        with lance_errors("reading a table", location, version):
+            own = []
+            for fragment in dataset.get_fragments():
+                if any(file.base_id is None for file in fragment.metadata.files):
+                    own.append(fragment)
+                    continue
+                deleted = fragment.metadata.deletion_file
+                if deleted is not None and deleted.base_id is None:
+                    return None
+            wanted = to_lance(predicate, dataset.schema)
+            scanner = dataset.scanner(columns=[*columns, STAMP], filter=wanted, fragments=own)
+            rows = scanner.to_table() if own else None  # to Lance, no fragments are all of them
+        record(control_reads=1)
+        return rows
+
     def next_version(self, branch: str | None, version: int) -> int | None:
         """The earliest version after this one that is still there."""
         dataset = self._opener.head(TableLocation(self.uri, branch))
