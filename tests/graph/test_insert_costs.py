@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import lance
 import pytest
 
 import omnigraph as og
 from omnigraph.storage import durability
 from omnigraph.storage.counters import Counters, counting
+from omnigraph.testing.together import run_together
 
 SCHEMA = "node Person { slug: String @key  age: I32? }\n"
 INSERT = "query add($slug: String) { insert Person { slug: $slug, age: 1 } }"
@@ -91,3 +95,23 @@ def test_rows_are_on_the_disk_before_the_sidecar_has_its_name(
         graph.mutate(INSERT, "add", {"slug": "a"})
 
     assert any("__recovery" in path for path in synced)
+
+
+def test_a_group_is_one_commit_of_lance_for_each_table_and_waits_as_often_as_one_insert(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each member still has a version, of which Lance opens the last one."""
+    real, commits = lance.LanceDataset.commit, list[str]()
+
+    def commit(base: lance.LanceDataset, *args: Any, **options: Any) -> Any:
+        commits.append(Path(base.uri).parent.name)
+        return real(base, *args, **options)
+
+    monkeypatch.setattr(lance.LanceDataset, "commit", commit)
+    # The first of them leads, and what its thread does is counted.
+    counters, *_ = run_together(graph, [partial(insert, graph, f"member{n}") for n in range(8)])
+
+    assert len(commits) == 2
+    assert commits.count("nodes") == 1
+    assert (counters.commits, counters.opens, counters.control_merges) == (8, 1, 1)
+    assert counters.sync_waits == 4
