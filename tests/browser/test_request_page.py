@@ -81,6 +81,7 @@ def test_a_request_is_opened_talked_about_approved_by_another_person_and_merged(
             ada.get_by_role("link", name="New titles").click()
             ada.get_by_role("tab", name="Changes").click()
             ada.get_by_label("Comment on Person p1 title", exact=True).click()
+            expect(ada.get_by_label("Comment", exact=True)).to_be_focused()
             ada.keyboard.type("Why principal?")
             ada.get_by_role("button", name="Comment", exact=True).click()
             expect(ada.locator(".talk")).to_contain_text("Person · p1 · title Why principal?")

@@ -1,5 +1,5 @@
 // One merge request: what it is, who said what about it, and the merge.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { get, may, post, remove } from "../api";
 import type { Decided, Merged } from "../merging";
 import { address, go } from "../state";
@@ -120,7 +120,7 @@ interface TalkProps {
 function Talk({ request, anchor, onAnchor, attempt, path }: TalkProps) {
   const [text, setText] = useState("");
   const box = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (anchor) box.current?.focus();
   }, [anchor]);
   const send = async (event: Event) => {
