@@ -19,6 +19,7 @@ node Firm implements Named { city: String? }
 node Topic { slug: String @key }
 edge Knows: Person -> Person { since: I32? }
 edge WorksAt: Person -> Firm
+edge Owns: Firm -> Firm
 """
 
 
@@ -137,6 +138,24 @@ def test_of_equal_ids_the_type_breaks_ties_before_the_next_variable_does(graph: 
 
     people = ("acme", "ann", "bob")
     assert pairs == [(kind, person) for kind in ("Firm", "Person") for person in people]
+
+
+@pytest.mark.parametrize(
+    ("block", "count"),
+    [
+        ("optional { $x owns $z }", 4),
+        ("either { $x owns $x } or { $x knows $_ }", 4),
+        ('either { $x owns $z } or { $x.slug = "acme"  $x owns $z }', 0),
+        ("not { $x owns $x }", 4),
+    ],
+)
+def test_a_block_that_no_type_allows_knows_only_what_it_mentions(
+    graph: og.Graph, block: str, count: int
+) -> None:
+    """`$y` has one type as well where it stands, and is not in the block."""
+    clauses = f"$x: Named  $y: Named  $x $k:knows $y  {block}"
+
+    assert len(rows(graph, clauses, "$k { * } as k, $y.slug")) == count
 
 
 def test_positions_of_a_type_become_those_of_the_interface_again(graph: og.Graph) -> None:

@@ -96,15 +96,16 @@ def _describe(pattern: TypedPattern, scope: Scope, outer: Scope) -> TypedPattern
         for each in pattern.traversals
         for name, type_name in ((each.source, each.source_type), (each.target, each.target_type))
     )
+    mentioned = outer.bound_names() & set(_mentions(pattern))
     return replace(
         pattern,
-        outer_variables=tuple(sorted(outer.bound_names() & set(_mentions(pattern)))),
+        outer_variables=tuple(sorted(mentioned)),
         nodes=tuple((name, scope.node_type(name)) for name in added if name not in edges),
         edges=tuple((edges | paths).items()),
         narrowed=tuple(
             (name, type_name)
             for name, type_name in sorted(scope.narrowed.items())
-            if name in outer.variables and (is_never or name not in outer.narrowed)
+            if name in mentioned and (is_never or name not in outer.narrowed)
         ),
         is_never=is_never,
     )
