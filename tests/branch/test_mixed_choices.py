@@ -306,3 +306,21 @@ def test_a_vector_goes_with_the_text_it_was_made_of(tmp_path: Path, pick: Any, v
     merged(graph, "b", resolve={"node:Note": {"n": {"body": pick, "other": "ours"}}})
 
     assert state_of(graph)["node:Note"]["n"]["vector"] == vector
+
+
+@pytest.mark.slow
+def test_rows_of_two_schemas_are_mixed_in_the_joined_one(things: og.Graph) -> None:
+    merged(things, "b", resolve="ours")
+    things.create_branch("c")
+    wider = SCHEMA.replace("number: F64?", "number: F64?  extra: String?")
+    things.apply_schema(wider, branch="c")
+    things.apply_schema(SCHEMA.replace("number: F64?", "number: F64?  more: [String]?"))
+    row = {"key": "t", "number": 2.0, "kind": "a"}
+    load(things, {"t": row | {"text": "ours", "day": "2026-03-03", "more": ["m"]}})
+    load(things, {"t": row | {"text": "theirs", "day": "2026-04-04", "extra": "e"}}, "c")
+
+    merged(things, "c", resolve={"node:Thing": {"t": {"text": "theirs", "day": "ours"}}})
+
+    found = state_of(things)["node:Thing"]["t"]
+    assert (found["text"], found["day"]) == ("theirs", "2026-03-03")
+    assert (found["extra"], found["more"]) == ("e", ["m"])
