@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import omnigraph as og
-from omnigraph.errors import BadRequestError, ExpectedVersionMismatch, KeyConflict
+from omnigraph.errors import BadRequestError, ConflictError, KeyConflict
 from tests.model.history_actors import OPTIONS, Actor, Local
 from tests.model.history_model import Changes, Commit, History, diff
 from tests.model.history_schema import NAMES, Row, Schema, State, Type, new_type
@@ -89,13 +89,13 @@ class Base:
         for _ in range(2):
             try:
                 found = self.actor.call(what, *args, **options)
-            except ExpectedVersionMismatch:
-                assert len(self.actors) > 1, "the only handle was behind"
             except (BadRequestError, KeyConflict):
                 if not is_refused:
                     raise
                 self._count("refused writes")
                 return None
+            except ConflictError:  # the branch moved, was reset, or was made again
+                assert len(self.actors) > 1, "the only handle was behind"
             else:
                 assert not is_refused, "a write that breaks a rule was accepted"
                 return found

@@ -179,7 +179,9 @@ class Writes(Base):
                 lines.append({"type": type_.name, "data": data})
         is_refused |= not is_valid(schema, state)
         result = self._attempt(is_refused, "load", lines, mode=mode, branch=branch)
-        if result is not None:
+        if result is not None and result.commit_id is None:
+            assert state == self.history.head(branch).state, "a load with changes made no commit"
+        elif result is not None:
             self.note_commit(result.commit_id, branch, schema, state)
         return [branch]
 
