@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from omnigraph.errors import BadRequestError, ParseError, ResourceLimitError
-from omnigraph.executor import joins, steps
+from omnigraph.executor import functions, joins, steps
 from omnigraph.executor.rows import LOOKED_AT_VARIABLE, ROWS_VARIABLE
 from omnigraph.graph import Graph, init
 from tests.executor.running import run_query
@@ -180,6 +180,19 @@ def test_a_sum_of_too_many_parts_is_refused(full: Graph, word: str) -> None:
 
     with pytest.raises(ParseError, match="more than 1000 operands"):
         full.query(f"query q() {{ match {{ $a: N }} return {{ {text} as n }} }}")
+
+
+def test_texts_that_grow_beyond_any_column_are_refused(
+    full: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand joined one by one took the square of their length."""
+    text = " + ".join(['"ab"'] * 999)
+    query = f"query q() {{ match {{ $a: N }} return {{ length({text}) as n }} limit 1 }}"
+    assert run_query(full, query).rows() == [{"n": 2 * 999}]
+    monkeypatch.setattr(functions, "TEXT_BYTES_MAX", 999)
+
+    with pytest.raises(ResourceLimitError, match=r"bytes of texts to join .* fewer"):
+        run_query(full, query)
 
 
 DIAMONDS = 50

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.executor.compare import compare, is_member
-from omnigraph.executor.functions import call, combine, negate
+from omnigraph.executor.functions import call, combine, join_texts, negate
 from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.ir.arithmetic import result_type
 from omnigraph.ir.expressions import (
@@ -172,6 +172,11 @@ def _narrow(value: pa.Array, other: Scalar) -> pa.Array:
 
 
 def _chain(arithmetic: Arithmetic, columns: Columns) -> pa.Array:
+    if arithmetic.type.is_text:
+        operands = [arithmetic.first, *(operand for _, operand in arithmetic.rest)]
+        # A text may be joined to itself a thousand times; it is read once.
+        values = {each: evaluate(each, columns) for each in dict.fromkeys(operands)}
+        return join_texts([values[each] for each in operands])
     found, kind = evaluate(arithmetic.first, columns), arithmetic.first.type
     for op, operand in arithmetic.rest:
         result = result_type(op, kind, operand.type)

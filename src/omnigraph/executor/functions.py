@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import BadRequestError
+from omnigraph.errors import BadRequestError, ResourceLimitError
 from omnigraph.syntax.query_tree import ArithmeticOp
 from omnigraph.types import PropertyType, Scalar
 
@@ -22,6 +22,7 @@ _UNITS = {"days": _DAY_MS, "hours": 3_600_000, "minutes": 60_000}
 _DAY_FIRST, _DAY_LAST = -719_162, 2_932_896
 """The days of the years 1 to 9999, from 1970 on."""
 
+TEXT_BYTES_MAX = 2**31 - 1
 _CHECKED = {
     ArithmeticOp.PLUS: pc.add_checked,
     ArithmeticOp.MINUS: pc.subtract_checked,
@@ -42,13 +43,28 @@ def combine(op: ArithmeticOp, left: pa.Array, right: pa.Array, found: PropertyTy
     Raises:
         BadRequestError: A whole number does not fit in 64 bits, or a date in years 1 to 9999.
     """
-    if found.is_text:
-        return pc.binary_join_element_wise(left, right, "")
     if found.scalar in (Scalar.DATE, Scalar.DATETIME):
         return _shift_time(op, left, right, found.scalar)
     if found.scalar is Scalar.F64:
         return _combine_floats(op, left, right)
     return _combine_integers(op, _to_integers(left), _to_integers(right))
+
+
+def join_texts(parts: Sequence[pa.Array]) -> pa.Array:
+    """The texts of every row behind one another, null where one is: in one pass, however many.
+
+    Raises:
+        ResourceLimitError: They are more than a column of texts holds.
+    """
+    size = sum(int(pc.sum(pc.binary_length(each)).as_py() or 0) for each in parts)
+    if size > TEXT_BYTES_MAX:
+        raise ResourceLimitError(
+            "the number of bytes of texts to join",
+            limit=TEXT_BYTES_MAX,
+            actual=size,
+            advice="join fewer texts, or join them in fewer rows: add a filter",
+        )
+    return pc.binary_join_element_wise(*parts, "")
 
 
 def negate(operand: pa.Array) -> pa.Array:
