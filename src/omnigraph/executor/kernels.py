@@ -24,7 +24,7 @@ import numpy as np
 from omnigraph.executor.rows import WALKS, require_room
 from omnigraph.index.arrays import AnyArray, BoolArray, IntArray, sort_distinct
 from omnigraph.index.arrays import expand_runs as expand_runs
-from omnigraph.index.runs import Csr, FewRuns, PatchedRuns, Runs, ShiftedRuns
+from omnigraph.index.runs import Csr, FewRuns, PatchedRuns, Runs, ShiftedRuns, WholeRuns
 from omnigraph.index.selection import Selection
 
 _EXACT_IN_DOUBLE = 2**53
@@ -45,7 +45,7 @@ def expand(csr: Runs, sources: IntArray) -> tuple[IntArray, IntArray]:
     """
     if csr.is_function:
         # One edge each; where nothing has changed, that of `p` is entry `p`.
-        entries = sources if isinstance(csr, Csr) else csr.runs(sources)[0]
+        entries = sources if isinstance(csr, WholeRuns) else csr.runs(sources)[0]
         return np.arange(len(sources)), entries
     return expand_runs(*csr.runs(sources))
 
