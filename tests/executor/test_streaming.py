@@ -80,6 +80,9 @@ READS = {
     "a parameter beside an aggregate of nothing": query(
         "$i.key < 0", "$prefix, min($i.text) as m }"
     ),
+    "only a parameter, each once": query("$i.text starts_with $prefix", "$prefix as p }").replace(
+        "return {", "return distinct {"
+    ),
     "no rows": query("$i.key < 0", "$i.text } order { $i.text } limit 3"),
     "nothing holds": query("1 = 2", "count($i) as n, min($i.text) as m }"),
     "conditions joined": query(

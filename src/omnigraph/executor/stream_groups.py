@@ -48,7 +48,8 @@ class Partials:
     def finish(self) -> tuple[list[pa.Array], list[pa.Array]]:
         """The key columns and the aggregates of every group."""
         found = self._fold(pa.concat_tables(self._held))
-        self.groups = found.num_rows
+        # Where all that is returned is a constant or a parameter, no column counts the one group.
+        self.groups = found.num_rows if found.num_columns else 1
         keys = [found.column(f"key{index}").combine_chunks() for index in range(len(self._keys))]
         return keys, [self._value(found, index) for index in range(len(self._aggregates))]
 
