@@ -83,6 +83,9 @@ READS = {
     "only a parameter, each once": query("$i.text starts_with $prefix", "$prefix as p }").replace(
         "return {", "return distinct {"
     ),
+    "only a parameter, of no rows": query("$i.key < 0", "$prefix as p }").replace(
+        "return {", "return distinct {"
+    ),
     "no rows": query("$i.key < 0", "$i.text } order { $i.text } limit 3"),
     "nothing holds": query("1 = 2", "count($i) as n, min($i.text) as m }"),
     "conditions joined": query(
