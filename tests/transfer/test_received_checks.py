@@ -12,6 +12,7 @@ import omnigraph as og
 from omnigraph.errors import ChecksFailed, ConflictError
 from omnigraph.manifest.checks import Check
 from omnigraph.write.pending_checks import PendingChecks
+from tests.depth import IS_TORTURE
 from tests.graph.reading import add, names
 from tests.storage.conftest import Store
 from tests.transfer.conftest import OPTIONS, find_damage, show
@@ -131,6 +132,7 @@ def test_a_push_and_a_write_that_break_a_check_only_together_are_not_both_made(
     assert "bad" in names(here)
 
 
+@pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
 def test_checks_hold_on_an_object_store(home: Path, s3_store: Store) -> None:
     uri, options = s3_store.root.uri, s3_store.storage_options
     with og.open(home, **OPTIONS) as here:

@@ -11,6 +11,7 @@ import omnigraph as og
 from omnigraph.errors import ConflictError, MergeConflicts
 from omnigraph.failpoints import Failpoint, arm_failpoints
 from omnigraph.testing.inside import inside
+from tests.depth import IS_TORTURE
 from tests.graph.reading import SCHEMA, add, ages, names
 from tests.storage.conftest import Store
 from tests.transfer.conftest import OPTIONS, failing_at, find_damage, list_commits, past, show
@@ -264,6 +265,7 @@ def test_a_push_that_fails_before_the_schema_files_is_whole(
     compare(here, there)
 
 
+@pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
 def test_schemas_travel_to_an_object_store_and_back(home: Path, s3_store: Store) -> None:
     uri, options = s3_store.root.uri, s3_store.storage_options
     og.clone(home, uri, target_options=options)
