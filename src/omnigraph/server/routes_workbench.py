@@ -44,6 +44,7 @@ async def get_asset(call: Call) -> Response:
 def _send(call: Call, asset: Asset, caching: str) -> Response:
     headers = {
         **SECURITY_HEADERS,
+        "Content-Security-Policy": asset.policy,
         "ETag": asset.etag,
         "Cache-Control": caching,
         "Vary": "Accept-Encoding",

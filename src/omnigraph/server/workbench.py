@@ -3,11 +3,14 @@
 `ui/` has the sources and `ui/build.py` builds them into the directory `workbench/` beside this
 file. Each file is there three times: plain, and compressed with gzip and with Brotli. Names of
 files carry a hash of their content, so a browser may keep them for good; only the page itself is
-asked for again. Nothing here depends on a graph, so none of it needs a permission.
+asked for again. It contains its style, so that the first paint waits for one answer: the policy
+names the hash of that style. Nothing here depends on a graph, so none of it needs a permission.
 """
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
@@ -30,8 +33,8 @@ ENCODINGS: Final = {"br": ".br", "gzip": ".gz"}
 """The encodings that a browser may ask for, the smallest first, and how their files end."""
 
 SECURITY_HEADERS: Final = {
-    # Nothing inline, nothing from another host, no page of another host around it. Trusted types
-    # make the browser itself refuse to turn a text into markup or code.
+    # Nothing inline but the style of the page, nothing from another host, no page of another host
+    # around it. Trusted types make the browser itself refuse to turn a text into markup or code.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; worker-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
@@ -41,6 +44,7 @@ SECURITY_HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+_STYLE: Final = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class Asset:
     media: str
     etag: str
     bodies: Mapping[str, bytes]
+    policy: str = SECURITY_HEADERS["Content-Security-Policy"]
 
     def choose(self, accepted: str) -> tuple[str, bytes]:
         """The smallest encoding that an `Accept-Encoding` header allows, and its bytes."""
@@ -79,4 +84,12 @@ def _read_asset(path: Path) -> Asset:
         packed = path.with_name(path.name + ending)
         if packed.is_file():
             bodies[encoding] = packed.read_bytes()
-    return Asset(MEDIA[path.suffix], f'"{sha256(plain).hexdigest()[:32]}"', bodies)
+    etag = f'"{sha256(plain).hexdigest()[:32]}"'
+    return Asset(MEDIA[path.suffix], etag, bodies, _allow_styles(plain))
+
+
+def _allow_styles(page: bytes) -> str:
+    """The policy, with the style that a page contains and no other."""
+    digests = [b64encode(sha256(each).digest()).decode() for each in _STYLE.findall(page)]
+    allowed = " ".join(["style-src 'self'", *(f"'sha256-{each}'" for each in digests)])
+    return SECURITY_HEADERS["Content-Security-Policy"].replace("style-src 'self'", allowed)
