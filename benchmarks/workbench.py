@@ -79,6 +79,28 @@ RECEIVED = """() => ({
         .reduce((sum, each) => sum + each.encodedBodySize, 0)
         + performance.getEntriesByType("navigation")[0].encodedBodySize,
 })"""
+HAND = """async (isZooming) => {
+    const canvas = document.querySelector(".canvas"), box = canvas.getBoundingClientRect();
+    const send = (name, x) => canvas.dispatchEvent(new PointerEvent(name, {
+        clientX: box.left + x, clientY: box.top + 4, pointerId: 7, button: 0, bubbles: true,
+    }));
+    canvas.setPointerCapture = () => 0;
+    const drawn = seen.drawn, start = performance.now();
+    let step = 0;
+    if (!isZooming) send("pointerdown", 4);
+    while (performance.now() - start < 4000) {
+        step += 1;
+        const swing = 100 + 80 * Math.sin(step / 10);
+        if (!isZooming) send("pointermove", swing);
+        else canvas.dispatchEvent(new WheelEvent("wheel", {
+            clientX: box.left + box.width / 2, clientY: box.top + box.height / 2,
+            deltaY: 30 * Math.sin(step / 10), bubbles: true, cancelable: true,
+        }));
+        await new Promise(requestAnimationFrame);
+    }
+    if (!isZooming) send("pointerup", 4);
+    return (seen.drawn - drawn) * 1000 / (performance.now() - start);
+}"""
 SCROLL = """async () => {
     const grid = document.querySelector(".grid");
     const start = performance.now();
@@ -255,7 +277,18 @@ def measure_picture(browser: Browser, url: str) -> Iterator[Figure]:
     yield Figure(f"{name}: tasks over 50 ms of CPU", sum(each > 50 for each in tasks), "count")
     yield Figure(f"{name}: tasks over 50 ms of wall time", len(seen["long"]), "count")
     yield Figure(f"{name}: draw calls per frame", seen["calls"] / seen["drawn"], "count")
+    span = (seen["turns"][-1] - seen["turns"][0]) / 1000
+    yield Figure(f"{name}: new places drawn", len(turns) / span, "frames/s")
+    yield from measure_hand(page, f"{name}, still moving")
+    page.locator(".canvas[data-still]").wait_for()
+    yield from measure_hand(page, f"{name}, at rest")
     page.close()
+
+
+def measure_hand(page: Page, name: str) -> Iterator[Figure]:
+    """How often it is drawn anew while a hand pulls at it without a pause."""
+    yield Figure(f"{name}: panned", page.evaluate(HAND, False), "frames/s")
+    yield Figure(f"{name}: zoomed", page.evaluate(HAND, True), "frames/s")
 
 
 def measure_graphics() -> float:

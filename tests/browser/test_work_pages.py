@@ -184,7 +184,7 @@ def test_a_conflict_is_decided_property_by_property_and_merged(
 
 
 @pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
-def test_a_choice_that_breaks_a_rule_is_told_in_place_and_can_be_changed(
+def test_a_choice_that_breaks_a_rule_is_told_beside_it_before_the_merge(
     browser: Browser, tmp_path: Path
 ) -> None:
     people = new_people(tmp_path / "graph")
@@ -201,9 +201,12 @@ def test_a_choice_that_breaks_a_rule_is_told_in_place_and_can_be_changed(
         page.get_by_label("age: main").check()
         expect(page.get_by_label("email: b")).to_be_checked()  # only the branch changed it
         merge = page.get_by_role("button", name="Merge", exact=True)
-        merge.click()
-        expect(page.get_by_label("What stands in the way")).to_contain_text("'bob' has it")
+        told = page.locator("fieldset.decision [role=alert]")
+        expect(told).to_contain_text("'bob' has it")
+        expect(page.locator(".checks")).to_contain_text("rules of the schema broken")
+        expect(merge).to_be_disabled()
         page.get_by_label("email: main").check()
+        expect(told).to_have_count(0)
         merge.click()
         expect(page.locator(".note.good")).to_contain_text("Merged")
 

@@ -1,6 +1,6 @@
 // From choices to a merge: one side of a row, or one of each property in which the sides differ.
-import { get } from "./api";
-import type { Commit, Conflict } from "./types";
+import { get, post } from "./api";
+import type { Commit, Conflict, MergePreview } from "./types";
 
 export type Side = "ours" | "theirs";
 /** A side for the whole row, or one per property. */
@@ -70,13 +70,22 @@ export interface Decided {
   resolve?: { table_key: string; row_id: string | null; take: Choice }[];
 }
 
-/** The choices as the API takes them; nothing where there was nothing to choose. */
+/** The choices as the API takes them, of conflicts that are decided; nothing where there was nothing to choose. */
 export function decide(conflicts: Conflict[], choices: Map<string, Choice>): Pick<Decided, "resolve"> {
   if (conflicts.length === 0) return {};
   return {
-    resolve: conflicts.map((conflict) => {
+    resolve: conflicts.filter((each) => isDecided(choices.get(conflictKey(each)), each)).map((conflict) => {
       const choice = choices.get(conflictKey(conflict))!;
       return { table_key: conflict.table_key, row_id: conflict.row_id, take: wholeSide(choice, conflict) ?? choice };
     }),
   };
+}
+
+/** What the choices made so far would break: conflicts of the merge with them that it has not without them. */
+export async function findBroken(source: string, target: string, conflicts: Conflict[], choices: Map<string, Choice>): Promise<Conflict[]> {
+  const { resolve } = decide(conflicts, choices);
+  if (!resolve?.length) return [];
+  const tried = await post<MergePreview>("/branches/merge/preview", { source, target, resolve, changes_max: 0 });
+  const known = new Set(conflicts.map((each) => `${conflictKey(each)} ${each.kind}`));
+  return tried.conflicts.filter((each) => !known.has(`${conflictKey(each)} ${each.kind}`));
 }

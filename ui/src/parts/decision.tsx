@@ -10,7 +10,7 @@ const KINDS: Record<string, string> = {
   orphan_edge: "an edge would lose its node", unique_violation: "a value would be there twice", cardinality_violation: "too many edges", value_constraint_violation: "a value breaks a rule", embedding_models: "vectors of two models",
 };
 
-export function Decision(props: { conflict: Conflict; choice: Choice | undefined; source: string; target: string; onChoose: (choice: Choice) => void }) {
+export function Decision(props: { conflict: Conflict; choice: Choice | undefined; broken: Conflict[]; source: string; target: string; onChoose: (choice: Choice) => void }) {
   const { conflict, choice, onChoose } = props;
   const names = properties(conflict);
   const isMixable = canMix(conflict);
@@ -50,6 +50,7 @@ export function Decision(props: { conflict: Conflict; choice: Choice | undefined
           </tbody>
         </table>
       )}
+      {props.broken.map((each) => <p key={each.message} class="note bad" role="alert">{KINDS[each.kind] ?? each.kind}: <Text value={each.message} /></p>)}
       {choice !== undefined && whole === null && isDecided(choice, conflict) && <p class="quiet">Mixed: the merge writes a row with these values.</p>}
     </fieldset>
   );

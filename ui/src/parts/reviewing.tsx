@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, may } from "../api";
-import { type Choice, conflictKey, decide, type Decided, type Heads, isDecided, type Merged, readHeads } from "../merging";
+import { type Choice, conflictKey, decide, type Decided, findBroken, type Heads, isDecided, type Merged, readHeads } from "../merging";
 import { address, at, go, writes, wrote } from "../state";
 import { count, plural, visible } from "../text";
 import type { Check, Conflict, MergePreview } from "../types";
@@ -46,6 +46,9 @@ export function Reviewing(props: Props) {
   const preview = reviewed.data?.preview;
   const conflicts = preview?.conflicts ?? [];
   const open = conflicts.filter((each) => !isDecided(choices.get(conflictKey(each)), each));
+  const tried = useLoad(() => findBroken(source, target, conflicts, choices), [reviewed.data, choices]);
+  const broken = tried.isLoading ? [] : (tried.data ?? []);
+  const isBeside = (one: Conflict) => conflicts.some((each) => conflictKey(each) === conflictKey(one));
   useEffect(() => {
     if (conflicts.length) setView("conflicts");
   }, [preview !== undefined && conflicts.length > 0]);
@@ -82,7 +85,7 @@ export function Reviewing(props: Props) {
   }
 
   const isNothing = preview?.outcome === "already_up_to_date";
-  const refusal = at.value ? "Leave the past to merge." : !may("branch_merge") ? "You may review here, not merge." : open.length ? `${plural(open.length, "conflict")} to decide.` : (props.refusal ?? null);
+  const refusal = at.value ? "Leave the past to merge." : !may("branch_merge") ? "You may review here, not merge." : open.length ? `${plural(open.length, "conflict")} to decide.` : broken.length ? "These choices break a rule." : (props.refusal ?? null);
   return (
     <>
       <Panel class="summary" title={props.title}
@@ -96,15 +99,17 @@ export function Reviewing(props: Props) {
         <Problem error={reviewed.error} retry={reviewed.reload} />
         <Problem error={error} />
         {error instanceof ApiError && error.body.merge_conflicts && <ul class="bad-rows" aria-label="What stands in the way">{error.body.merge_conflicts.map((each) => <li key={each.message}>{visible(each.message)}</li>)}</ul>}
+        <Problem error={tried.error} retry={tried.reload} />
+        {broken.some((each) => !isBeside(each)) && <ul class="bad-rows" aria-label="What these choices break">{broken.filter((each) => !isBeside(each)).map((each) => <li key={each.message}>{visible(each.message)}</li>)}</ul>}
         {moved && <p class="note warn" role="alert">{visible(moved)}</p>}
         {step && <p class="note" role="status">{visible(step)}</p>}
         {done && <p class="note good" role="status">{done.outcome === "already_up_to_date" ? "There was nothing to merge." : <>Merged ({done.outcome.replace("_", " ")}){done.commit && <> as <CommitLink href={address("history", { branch: target, commit: done.commit })} id={done.commit} /></>}.</>}</p>}
         {!preview && !reviewed.error && <p class="quiet">Making a preview…</p>}
-        {preview && <Facts preview={preview} decided={conflicts.length - open.length} refusal={isNothing ? null : refusal} />}
+        {preview && <Facts preview={preview} decided={conflicts.length - open.length} broken={broken} refusal={isNothing ? null : refusal} />}
       </Panel>
       {preview && !isNothing && (
         <Panel class="what" title={<Tabs label="What to look at" value={view} options={conflicts.length ? (["conflicts", "changes", "picture"] as const) : (["changes", "picture"] as const)} names={{ conflicts: `Conflicts ${conflicts.length}`, changes: "Changes", picture: "Picture" }} onChange={setView} />}>
-          {view === "conflicts" && conflicts.map((each) => <Decision key={conflictKey(each)} conflict={each} choice={choices.get(conflictKey(each))} source={source} target={target} onChoose={(choice) => choose(each, choice)} />)}
+          {view === "conflicts" && conflicts.map((each) => <Decision key={conflictKey(each)} conflict={each} choice={choices.get(conflictKey(each))} broken={broken.filter((other) => conflictKey(other) === conflictKey(each))} source={source} target={target} onChoose={(choice) => choose(each, choice)} />)}
           {view === "changes" && <Changes changes={preview.changes.changes} isCut={preview.changes.changes.length === CHANGES_MAX} commenting={props.commenting} />}
           {view === "picture" && <Changed changes={preview.changes.changes} source={source} />}
         </Panel>
@@ -114,10 +119,10 @@ export function Reviewing(props: Props) {
   );
 }
 
-function Facts({ preview, decided, refusal }: { preview: MergePreview; decided: number; refusal: string | null }) {
+function Facts({ preview, decided, broken, refusal }: { preview: MergePreview; decided: number; broken: Conflict[]; refusal: string | null }) {
   const { stats } = preview.changes;
   const { conflicts } = preview;
-  const isBroken = conflicts.some((each) => RULES.includes(each.kind));
+  const isBroken = [...conflicts, ...broken].some((each) => RULES.includes(each.kind));
   return (
     <div class="checks">
       <span class="chip good">{{ already_up_to_date: "up to date", fast_forward: "fast forward", merged: "both sides changed" }[preview.outcome]}</span>
