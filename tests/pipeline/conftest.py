@@ -72,8 +72,9 @@ class Loads:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """One Spark for the whole suite."""
-    made = og.spark.session({"master": "local[2,4]"})
+    """One Spark for the whole suite; its Python workers have their imports from the start."""
+    daemon = {"spark.python.daemon.module": "tests.spark.daemon"}
+    made = og.spark.session({"master": "local[2,4]", **daemon})
     yield made
     made.stop()
 

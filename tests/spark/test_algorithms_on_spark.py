@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.pipeline import spark_blocks
 from tests.algorithms.test_algorithms import NAMES, expect, random_graph
-from tests.depth import sample
+from tests.depth import depth, sample
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
@@ -18,6 +18,6 @@ pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 def test_an_algorithm_agrees_with_plain_python_on_spark(
     name: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_blocks, "EDGES_PER_BLOCK", 30)
-    with random_graph(tmp_path, seed=1, nodes=20, edges=30) as graph:
+    monkeypatch.setattr(spark_blocks, "EDGES_PER_BLOCK", depth(10, 30))
+    with random_graph(tmp_path, seed=1, nodes=depth(10, 20), edges=depth(10, 30)) as graph:
         expect(graph, name, "spark")

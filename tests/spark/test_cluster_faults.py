@@ -83,6 +83,7 @@ def test_executors_killed_amid_a_check_and_a_read_change_no_answer(
     assert_ages(graph_path, 2)
 
 
+@pytest.mark.skipif(not IS_TORTURE, reason="it starts a Spark of its own: `make torture`")
 def test_a_full_scratch_disk_of_spark_fails_with_its_reason_until_there_is_room(
     graph_path: Path, disk: Path
 ) -> None:

@@ -17,6 +17,7 @@ from omnigraph.errors import SparkError, StorageFull
 from omnigraph.pipeline.engine import CHECK_ROWS_VARIABLE, PART_BYTES_VARIABLE
 from omnigraph.pipeline.runner import InlineRunner
 from omnigraph.pipeline.spark_runner import SparkRunner
+from tests.depth import IS_TORTURE
 from tests.pipeline.conftest import SCHEMA, SPARK, knows, person, unclaimed_files
 from tests.small_disk import disk, resize, used
 
@@ -100,6 +101,7 @@ def test_a_worker_killed_once_at_each_stage_of_a_check_changes_no_answer(
     assert graph.verify().is_clean
 
 
+@pytest.mark.skipif(not IS_TORTURE, reason="it starts many processes: `make torture`")
 def test_a_bucket_that_always_kills_its_worker_fails_the_load(spark: Any, graph: og.Graph) -> None:
     def die(stage: str) -> None:
         if stage == "exchange 1 reduce":
