@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import BadRequestError
+from omnigraph.errors import BadRequestError, NotFoundError
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.storage.counters import counting
 from omnigraph.write.bad_rows import BadRowsError
@@ -201,8 +201,11 @@ def test_an_option_that_means_nothing_is_refused(
     og.spark.register(spark)
     reader = spark.read.format("omnigraph").options(path=graph.uri, type="Person", **options)
 
-    with pytest.raises(Exception, match=message):
+    with pytest.raises(BadRequestError, match=f"^{message}") as refused:
         reader.load()
+
+    assert "Traceback" not in str(refused.value)
+    assert "SQLSTATE" not in str(refused.value)
 
 
 @pytest.mark.parametrize("mode", ["errorifexists", "ignore"])
@@ -212,10 +215,35 @@ def test_a_save_mode_that_cannot_be_kept_is_refused(spark: Any, graph: og.Graph,
     frame = spark.createDataFrame([("a",)], "name string")
     writer = frame.write.format("omnigraph").options(path=graph.uri, type="Person")
 
-    with pytest.raises(Exception, match='use either the "Append" or "Overwrite" mode'):
+    with pytest.raises(BadRequestError, match=rf"^the save mode is '{mode}'.*nothing was written$"):
         writer.mode(mode).save()
 
     assert graph.nodes("Person").count_rows() == 0
+
+
+def test_what_a_write_is_refused_for_is_said_in_our_words(spark: Any, graph: og.Graph) -> None:
+    """A missing graph is of the group that says so; bad rows are listed as a load lists them."""
+    og.spark.register(spark)
+    frame = spark.createDataFrame([("a", 500), ("b", 700)], "name string, age int").coalesce(1)
+    writer = frame.write.format("omnigraph").mode("append")
+
+    with pytest.raises(NotFoundError, match="no graph at"):
+        writer.options(path=f"{graph.uri}-gone", type="Person").save()
+    with pytest.raises(BadRequestError) as refused:
+        writer.options(path=graph.uri, type="Person").save()
+
+    lines = str(refused.value).splitlines()
+    assert (lines[0], lines[-1]) == ("2 problems in the rows:", "nothing was written")
+    assert unclaimed_files(graph) == []
+
+
+def test_errors_of_other_formats_stay_as_spark_says_them(spark: Any, tmp_path: Path) -> None:
+    from pyspark.errors import AnalysisException
+
+    og.spark.register(spark)
+
+    with pytest.raises(AnalysisException, match="PATH_NOT_FOUND"):
+        spark.read.format("json").load(str(tmp_path / "gone.json"))
 
 
 def test_a_scan_becomes_a_spark_frame_of_the_same_rows(spark: Any, graph: og.Graph) -> None:
