@@ -29,6 +29,7 @@
     export.py       a snapshot as load records; run_export.py chooses format and engine;
                     exported_models.py what made the vectors of an export, beside it
     datasource.py   `spark.read.format("omnigraph")`, datasource_write.py writing to it;
+                    datasource_errors.py what Spark says of either, in our words;
                     streaming.py a sink for foreachBatch; views.py types as tables of Spark SQL
     model.py        the values that travel between all of them
 

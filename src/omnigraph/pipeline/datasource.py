@@ -35,6 +35,7 @@ from pyspark.sql.types import StructType
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, with_suggestion
+from omnigraph.pipeline.datasource_errors import translate_errors
 from omnigraph.pipeline.datasource_write import BatchWriter, StreamWriter
 from omnigraph.pipeline.model import LoadMode
 from omnigraph.pipeline.scan import Part, Pin, cut_parts, open_pinned, require_columns
@@ -80,6 +81,7 @@ def register(spark: Any, opener: Opener) -> None:
     """
     source = type("OmnigraphSource", (GraphSource,), {"opener": staticmethod(opener)})
     spark.dataSource.register(source)
+    translate_errors(FORMAT)
 
 
 class GraphSource(DataSource):
