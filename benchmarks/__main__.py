@@ -37,6 +37,7 @@ SCENARIOS = (
     "paths",
     "queries",
     "reopen",
+    "scale",
     "search",
     "server",
     "spark",
