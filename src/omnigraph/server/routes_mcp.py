@@ -57,7 +57,7 @@ _CALLER: ContextVar[Caller] = ContextVar("the agent whose request is being answe
 
 
 class _McpResponse(Response):
-    """Hands the request to the SDK. Each has a manager of its own, which holds no session."""
+    """Hands the request to the SDK, without a session: its kernel alone where that is enough."""
 
     def __init__(
         self, call: Call, server: Server[Any], tools: tuple[Tool, ...], body: bytes
@@ -69,9 +69,22 @@ class _McpResponse(Response):
         self._tools = tools
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
+        from omnigraph.server.mcp_exchange import exchange
         from omnigraph.server.mcp_server import Caller
+
+        sender = partial(request_app, scope["omnigraph.app"], _base_of(scope), _headers_of(scope))
+        token = _CALLER.set(Caller(sender, partial(_may, self._call), self._tools))
+        try:
+            answer = await exchange(self._server, self._call.request, self._body)
+            if answer is None:
+                await self._leave_to_transport(scope, receive, send)
+            else:
+                await answer(scope, receive, send)
+        finally:
+            _CALLER.reset(token)
+
+    async def _leave_to_transport(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
         manager = StreamableHTTPSessionManager(
             self._server,
@@ -79,13 +92,8 @@ class _McpResponse(Response):
             stateless=True,
             max_request_body_size=self._call.serving.settings.limits.body_bytes_max,
         )
-        sender = partial(request_app, scope["omnigraph.app"], _base_of(scope), _headers_of(scope))
-        token = _CALLER.set(Caller(sender, partial(_may, self._call), self._tools))
-        try:
-            async with manager.run():
-                await manager.handle_request(scope, _Body(self._body, receive), send)
-        finally:
-            _CALLER.reset(token)
+        async with manager.run():
+            await manager.handle_request(scope, _Body(self._body, receive), send)
 
 
 def _base_of(scope: Scope) -> str:
