@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from omnigraph.compiler import bind_params, compile_query, require_read
 from omnigraph.errors import BadRequestError, TypeCheckError
 from omnigraph.graph import Graph, init
+from omnigraph.testing.evaluator import evaluate, read_graph
+from omnigraph.testing.inside import inside
 from tests.executor.running import run_query
 
 
@@ -200,3 +203,21 @@ def test_a_text_to_embed_without_a_provider_names_the_setting(people: Graph) -> 
 def test_a_ranking_by_another_property_is_refused(people: Graph) -> None:
     with pytest.raises(BadRequestError, match="differs from row to row"):
         slugs(people, "$n: Note", "order { bm25($n.body, $n.slug) }")
+
+
+def test_an_edge_that_is_null_in_some_rows_ranks_before_nodes_in_all(people: Graph) -> None:
+    """Of one node's rows those without the edge come first, to the engine and to the reference."""
+    query = """query x($v: Vector(3)) {
+               match { $n: Note $p: Person optional { $p $z:wrote $y $y.slug = "n1" } }
+               return { $n.slug as s, $p.name as p, $y.slug as y }
+               order { nearest($n.vec, $v) } limit 50 }"""
+    params = {"v": [1.0, 0.0, 0.0]}
+    data = read_graph(people.snapshot(), people.catalog, inside(people).store.tables)
+    ir = require_read(compile_query(query, people.catalog))
+
+    rows = run_query(people, query, params).rows()
+
+    is_bound = [row["y"] is not None for row in rows if row["s"] == "n1"]
+    assert is_bound == sorted(is_bound)
+    assert {*is_bound} == {True, False}
+    assert rows == evaluate(ir, bind_params(ir.params, params), data)
