@@ -46,7 +46,8 @@ def rank_rows(
         best = _rank(ranking, entities, nodes, value)
     places = {identify(entity): place for place, (entity, _) in enumerate(best)}
     kept = [row for row in rows if row[target] and identify(row[target]) in places]
-    kept.sort(key=lambda row: (places[identify(row[target])], _ties(row)))
+    names = _tie_names(rows)
+    kept.sort(key=lambda row: (places[identify(row[target])], [tie_of(row[n]) for n in names]))
     return [(row, best[places[identify(row[target])]][1]) for row in kept]
 
 
@@ -74,11 +75,19 @@ def _fuse(
     return sorted(sums.values(), key=lambda each: -each[1])
 
 
-def _ties(row: Row) -> list[Any]:
-    """Edges and paths first, then nodes, each by name."""
-    is_node = {name: "src" not in row[name] for name in named(row)}
-    is_node |= {name: False for name in named(row) if isinstance(row[name], PathEntity)}
-    return [tie_of(row[name]) for name in sorted(is_node, key=lambda name: (is_node[name], name))]
+def _tie_names(rows: list[Row]) -> list[str]:
+    """The names of edges and paths, then those of nodes.
+
+    A variable of an `optional` is null in some rows: those where it is bound say what it is.
+    """
+    edges = {
+        name
+        for row in rows
+        for name in named(row)
+        if "src" in row[name] or isinstance(row[name], PathEntity)
+    }
+    names = {name for row in rows for name in named(row)}
+    return sorted(names, key=lambda name: (name not in edges, name))
 
 
 def _relevance(text: str | None, query: str, texts: list[str | None]) -> float:
