@@ -155,8 +155,12 @@ class Files:
             relative = f"{below}/{entry.name}" if below else entry.name
             if entry.is_dir(follow_symlinks=False):
                 yield from self._walk(relative)
-            else:
-                yield relative, Listed(entry.stat().st_size)
+                continue
+            try:
+                size = entry.stat().st_size
+            except FileNotFoundError:  # a temporary file that its writer has renamed or removed
+                continue
+            yield relative, Listed(size)
 
     def _list_objects(self, below: str) -> Iterator[tuple[str, Listed]]:
         store, key = self._bucket()
