@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,13 +21,47 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of its own, of 2 MB."""
     path = tmp_path / "disk"
     path.mkdir()
+    with mounted(path, SMALL) as reason:
+        if reason is not None:
+            pytest.skip(reason)
+        yield path
+
+
+@contextmanager
+def mounted(folder: Path, size: int) -> Iterator[str | None]:
+    """Make a folder a disk of its own for a while; gives the reason if that is not possible."""
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     if os.geteuid() != 0:
-        pytest.skip("mounting a small disk needs root")
-    command = ["mount", "-t", "tmpfs", "-o", f"size={SMALL}", "tmpfs", str(path)]
-    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        pytest.skip("this machine does not let its root mount a disk")
-    yield path
-    subprocess.run(["umount", "--lazy", str(path)], check=True)
+        yield "mounting a small disk needs root"
+    elif subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        yield "this machine does not let its root mount a disk"
+    else:
+        yield None
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@contextmanager
+def full(disk: Path, size: int) -> Iterator[None]:
+    """Keep a disk full for a while, whatever is removed from it meanwhile; then it has a size."""
+    resize(disk, used(disk))
+    filler = (disk / "filler").open("ab", buffering=0)
+    is_over = threading.Event()
+
+    def fill() -> None:
+        while not is_over.wait(0.005):
+            with suppress(OSError):
+                filler.write(bytes(PAGE))
+
+    thread = threading.Thread(target=fill)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+        filler.close()
+        (disk / "filler").unlink()
+        resize(disk, size)
 
 
 def resize(disk: Path, size: int) -> None:

@@ -15,6 +15,7 @@ from omnigraph.pipeline.archive import ARCHIVE_VARIABLE
 from omnigraph.pipeline.engine import CHECK_ROWS_VARIABLE, PART_BYTES_VARIABLE
 from omnigraph.testing.inside import inside
 from tests.ready import copy_ready
+from tests.small_disk import mounted
 
 SCHEMA = """
 node Person {
@@ -37,6 +38,9 @@ edge Rates: Person -> Team @card(0..2) { stars: I32?  @key(src, dst) }
 
 # The suite uses a class archive that the machine has, and leaves none behind.
 os.environ.setdefault(ARCHIVE_VARIABLE, "use")
+
+SPARK_DAEMON = "tests.spark.daemon"
+SPARK_DISK_SIZE = 1 << 30
 
 SPARK = pytest.param("spark", marks=pytest.mark.xdist_group("spark"))
 
@@ -71,10 +75,22 @@ class Loads:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where Spark keeps its files: a disk of its own, where the machine lets us mount one."""
+    folder = tmp_path_factory.mktemp("spark")
+    with mounted(folder, SPARK_DISK_SIZE):
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def spark(spark_disk: Path) -> Iterator[Any]:
     """One Spark for the whole suite; its Python workers have their imports from the start."""
-    daemon = {"spark.python.daemon.module": "tests.spark.daemon"}
-    made = og.spark.session({"master": "local[2,4]", **daemon})
+    settings = {
+        "master": "local[2,4]",
+        "spark.local.dir": str(spark_disk),
+        "spark.python.daemon.module": SPARK_DAEMON,
+    }
+    made = og.spark.session(settings)
     yield made
     made.stop()
 

@@ -1,10 +1,9 @@
-"""Work of a driver whose executors die, or whose scratch disk is full, in a process of its own.
+"""Work of a driver whose executors die, in a process of its own.
 
-    kill    a merge checked by exchange, where an executor dies with a block and one with a bucket;
-            then a walk of two hops, where one dies while it reads edges
-    full    both while Spark has no room for what it keeps on disk, and with room again
+A merge is checked by exchange, where an executor dies with a block and one with a bucket; then
+there is a walk of two hops, where one dies while it reads edges.
 
-Called as a module: GRAPH WORK FOLDER, where FOLDER is for marks or is the disk to fill.
+Called as a module: GRAPH MARKS, where MARKS is a folder for what has died.
 """
 
 from __future__ import annotations
@@ -14,14 +13,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import psutil
 
 import omnigraph as og
-from omnigraph.errors import SparkError
 from omnigraph.pipeline.spark_query import source, walk
 from omnigraph.pipeline.spark_runner import SparkRunner
 
@@ -49,11 +45,6 @@ def kill_once(marks: str, stage: str) -> None:
             each.kill()
             break
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def run_and_kill(graph: og.Graph, marks: str) -> None:
-    _check_and_kill(graph, marks)
-    _read_and_kill(graph, marks)
 
 
 def _check_and_kill(graph: og.Graph, marks: str) -> None:
@@ -88,34 +79,12 @@ def _read_and_kill(graph: og.Graph, marks: str) -> None:
     print(graph.query(WALK, engine="spark").rows(), flush=True)
 
 
-def run_full(graph: og.Graph, disk: str) -> None:
-    # Before the disk is full, so that what Spark keeps of the programs themselves is there.
-    print(graph.query(WALK, engine="spark").rows(), flush=True)
-    filler = Path(disk) / "filler"
-    with suppress(OSError), filler.open("wb", buffering=0) as file:
-        while True:
-            file.write(bytes(4096))
-    for work in (
-        lambda: graph.load(make_records(3), mode="merge", engine="spark"),
-        lambda: graph.query(WALK, engine="spark").rows(),
-    ):
-        try:
-            print(work(), flush=True)
-        except SparkError as error:
-            print(error, flush=True)
-    filler.unlink()
-    print(dict(graph.load(make_records(3), mode="merge", engine="spark").tables), flush=True)
-    print(graph.query(WALK, engine="spark").rows(), flush=True)
-
-
-def main(path: str, work: str, folder: str) -> None:
-    if work == "full":
-        og.spark.session({"spark.local.dir": folder})
-    else:
-        # Blocks that went with an executor are asked for again before they are made again.
-        og.spark.session({"spark.shuffle.io.retryWait": "200ms"})
+def main(path: str, marks: str) -> None:
+    # Blocks that went with an executor are asked for again before they are made again.
+    og.spark.session({"spark.shuffle.io.retryWait": "200ms"})
     with og.open(path) as graph:
-        {"kill": run_and_kill, "full": run_full}[work](graph, folder)
+        _check_and_kill(graph, marks)
+        _read_and_kill(graph, marks)
     deadline = time.monotonic() + 30
     tracker = og.spark.session().sparkContext.statusTracker()
     while tracker.getActiveJobsIds() and time.monotonic() < deadline:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.pipeline.conftest import spark
+from tests.pipeline.conftest import spark, spark_disk
 
-__all__ = ["spark"]
+__all__ = ["spark", "spark_disk"]

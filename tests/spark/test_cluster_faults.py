@@ -6,18 +6,21 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import omnigraph as og
+from omnigraph.errors import SparkError
 from omnigraph.pipeline.engine import CHECK_ROWS_VARIABLE, MASTER_VARIABLE, PART_BYTES_VARIABLE
 from tests.depth import IS_TORTURE
-from tests.pipeline.conftest import SCHEMA, unclaimed_files
-from tests.small_disk import ROOMY, disk, resize
-from tests.spark.cluster_work import make_records
+from tests.pipeline.conftest import SCHEMA, SPARK_DISK_SIZE, unclaimed_files
+from tests.small_disk import full
+from tests.spark.cluster_work import WALK, make_records
+from tests.spark.test_faults import wait_for
 from tests.spark.test_processes import Cluster, cluster
 
-__all__ = ["cluster", "disk"]
+__all__ = ["cluster"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark processes")]
 
@@ -35,7 +38,7 @@ def graph_path(tmp_path: Path) -> Path:
     return tmp_path / "graph"
 
 
-def work(graph: Path, name: str, folder: Path, master: str) -> list[str]:
+def work(graph: Path, marks: Path, master: str) -> list[str]:
     """What a driver in a process of its own says."""
     variables = {
         MASTER_VARIABLE: master,
@@ -44,7 +47,7 @@ def work(graph: Path, name: str, folder: Path, master: str) -> list[str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYTHONPATH": str(TOP),
     }
-    command = [sys.executable, "-m", "tests.spark.cluster_work", str(graph), name, str(folder)]
+    command = [sys.executable, "-m", "tests.spark.cluster_work", str(graph), str(marks)]
     ran = subprocess.run(
         command,
         cwd=TOP,
@@ -76,24 +79,41 @@ def test_executors_killed_amid_a_check_and_a_read_change_no_answer(
     marks = tmp_path / "marks"
     marks.mkdir()
 
-    said = work(graph_path, "kill", marks, cluster.master)
+    said = work(graph_path, marks, cluster.master)
 
     assert sorted(path.name for path in marks.iterdir()) == ["emit", "read", "reduce"]
     assert said == [LOADED, WALKED, "jobs left: 0"]
     assert_ages(graph_path, 2)
 
 
-@pytest.mark.skipif(not IS_TORTURE, reason="it starts a Spark of its own: `make torture`")
+@pytest.mark.xdist_group("spark")
 def test_a_full_scratch_disk_of_spark_fails_with_its_reason_until_there_is_room(
-    graph_path: Path, disk: Path
+    spark: Any, spark_disk: Path, graph_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resize(disk, ROOMY)
+    """The load and the read say why, nothing is written, and both work on the same Spark later."""
+    if not spark_disk.is_mount():
+        pytest.skip("Spark has no disk of its own: this machine lets none be mounted")
+    monkeypatch.setenv(PART_BYTES_VARIABLE, "1500")
+    monkeypatch.setenv(CHECK_ROWS_VARIABLE, "10")
+    with og.open(graph_path) as graph:
+        # Before the disk is full, so that what Spark keeps of the programs themselves is there.
+        assert graph.query(WALK, engine="spark").rows() == [{"n": 80}]
+        with full(spark_disk, SPARK_DISK_SIZE):
+            with pytest.raises(SparkError) as of_load:
+                graph.load(make_records(3), mode="merge", engine="spark")
+            with pytest.raises(SparkError) as of_read:
+                graph.query(WALK, engine="spark").rows()
+        assert_ages(graph_path, 1)
 
-    said = work(graph_path, "full", disk, "local[2,4]")
+        again = graph.load(make_records(3), mode="merge", engine="spark")
+        rows = graph.query(WALK, engine="spark").rows()
 
-    assert said[0] == WALKED
-    assert "a Spark job failed: there is no space left on the disk of an executor" in said[1]
-    assert "nothing was written" in said[1]
-    assert "the read failed on Spark: there is no space left on the disk" in said[2]
-    assert said[3:] == [LOADED, WALKED, "jobs left: 0"]
+    reason = "there is no space left on the disk of an executor"
+    assert f"a Spark job failed: {reason}" in str(of_load.value)
+    assert "nothing was written" in str(of_load.value)
+    assert "the read failed on Spark: there is no space left on the disk" in str(of_read.value)
+    assert again.tables == {"edge:Knows": 40, "node:Person": 40}
+    assert rows == [{"n": 80}]
     assert_ages(graph_path, 3)
+    wait_for(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() == [])
+    assert spark.sparkContext.statusTracker().getActiveJobsIds() == []

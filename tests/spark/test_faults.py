@@ -21,7 +21,7 @@ from omnigraph.errors import OmnigraphError, SparkError, StorageFull
 from omnigraph.pipeline.engine import CONCURRENCY_VARIABLE, PART_BYTES_VARIABLE
 from omnigraph.pipeline.stage import stage_range
 from tests.depth import depth
-from tests.pipeline.conftest import SCHEMA, person, unclaimed_files
+from tests.pipeline.conftest import SCHEMA, SPARK_DAEMON, person, unclaimed_files
 from tests.pipeline.test_kills import assert_whole, data, graph_path
 from tests.small_disk import disk, resize, used
 
@@ -127,7 +127,8 @@ def test_worker_processes_killed_at_random_moments_leave_a_whole_graph(
         after_each_range(lambda: time.sleep(0.05)),
         in_background(lambda: load(graph_path, data)) as is_running,
     ):
-        wait_for(lambda: bool(worker_processes()) or not is_running())
+        wait_for(lambda: bool(worker_processes()))
+        assert worker_processes(), "there is none to kill"
         while is_running() and kills < 3:
             time.sleep(chance.random() * 0.5)
             for process in chance.sample(worker_processes(), k=min(1, len(worker_processes()))):
@@ -144,7 +145,7 @@ def worker_processes() -> list[psutil.Process]:
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
             parent = process.parent()
-            if parent is not None and "pyspark.daemon" in " ".join(parent.cmdline()):
+            if parent is not None and SPARK_DAEMON in " ".join(parent.cmdline()):
                 found.append(process)
     return found
 
