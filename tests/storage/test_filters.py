@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import BadRequestError
-from omnigraph.storage import filters
+from omnigraph.storage import filters, masks
+from omnigraph.storage.counters import counting
 from omnigraph.storage.filters import is_pushable, to_lance
 from omnigraph.storage.handles import IndexKind, IndexSpec, TableHandle
 from omnigraph.storage.location import graph_root
-from omnigraph.storage.masks import to_mask
+from omnigraph.storage.masks import PreparedMask, to_mask
 from omnigraph.storage.predicates import (
     And,
     Compare,
@@ -364,3 +365,44 @@ def test_an_unknown_column_is_refused() -> None:
 def test_a_value_of_another_kind_is_refused() -> None:
     with pytest.raises(BadRequestError, match="cannot meet"):
         to_lance(Compare("text", CompareOp.EQ, pa.scalar(1)), SCHEMA)
+
+
+@pytest.mark.parametrize("column", VALUES)
+def test_a_prepared_set_finds_what_arrow_finds(
+    column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NaN, both zeros, dates, flags and nulls; plain and negated."""
+    monkeypatch.setattr(masks, "PREPARED_MIN", 1)
+    data_type, values = VALUES[column]
+    (batch,) = TABLE.combine_chunks().to_batches()
+    lists = [values[:1], values[1:], values[::2], [*values, *values]]
+
+    for each in lists:
+        for predicate in (
+            IsIn(column, array(each, data_type)),
+            Not(IsIn(column, array(each, data_type))),
+        ):
+            kept = PreparedMask(predicate, SCHEMA).filter(batch).column("id").to_pylist()
+            assert kept == by_mask(predicate)
+
+
+@pytest.mark.parametrize("column", ["text", "i64"])
+def test_a_list_too_long_to_push_is_prepared_once_per_scan(
+    table_on_disk: tuple[TableStorage, TableHandle], column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However small the batches are, as those of wide rows."""
+    monkeypatch.setattr(filters, "VALUES_MAX", 1_000)
+    storage, handle = table_on_disk
+    data_type, values = VALUES[column]
+    others: list[Any] = list(range(100, 1_100))
+    others = others if column == "i64" else [f"{each} of many" for each in others]
+    listed = IsIn(column, array([*values[:2], *others], data_type))
+    assert not is_pushable(listed, SCHEMA)
+
+    with counting() as counters:
+        batches = list(storage.reads.scan_stream(handle, ["id"], listed, batch_rows=4))
+
+    assert len(batches) == ROWS // 4
+    assert counters.value_sets == 1
+    found = [each for batch in batches for each in batch.column("id").to_pylist()]
+    assert found == by_mask(listed) != []

@@ -6,7 +6,8 @@
 
     reads.py          rows of an open version: scan, count, take, blobs
         predicates.py → binding.py (literals fitted to columns) → filters.py (Lance filter text)
-        and masks.py (the same, in memory); projection.py, pending.py, blobs.py
+        and masks.py (the same, in memory), value_sets.py (a long `in`, prepared once);
+        projection.py, pending.py, blobs.py
     row_addresses.py  where rows lie; row_ids.py reads the row ids that a fragment records
     ancestry.py       what changed between a version and an ancestor of it
     search.py         vectors.py; tokens.py is what full text sees of a text

@@ -25,6 +25,7 @@ class Counters:
     head_probes: int = 0
     scans: int = 0
     rows_scanned: int = 0
+    value_sets: int = 0
     rows_taken: int = 0
     blobs_read: int = 0
     stages: Counter[str] = field(default_factory=Counter)

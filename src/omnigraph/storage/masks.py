@@ -5,7 +5,7 @@ Pending rows are filtered here, and so is every scan whose predicate cannot be p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import TypeAlias, assert_never
 
@@ -27,15 +27,35 @@ from omnigraph.storage.predicates import (
     Predicate,
     TextContains,
     TextStartsWith,
+    leaves,
 )
+from omnigraph.storage.value_sets import PREPARED_MIN, ValueSet
 
 Column: TypeAlias = pa.Array
+ValueSets: TypeAlias = Mapping[int, ValueSet]
+"""The long lists of a predicate, by the identity of the `IsIn` that names them."""
 
 
 def to_mask(predicate: Predicate, table: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
     """Return true for each row the predicate keeps, false for the others; never null."""
     bound = bind(predicate, table.schema)
-    return pc.fill_null(_evaluate(bound, table), False)
+    return pc.fill_null(_evaluate(bound, table, {}), False)
+
+
+class PreparedMask:
+    """The same for one batch of a schema after the other: what does not vary is prepared once."""
+
+    def __init__(self, predicate: Predicate, schema: pa.Schema) -> None:
+        self._bound = bind(predicate, schema)
+        self._sets = {
+            id(leaf): ValueSet(leaf.values)
+            for leaf in leaves(self._bound)
+            if isinstance(leaf, IsIn) and len(leaf.values) >= PREPARED_MIN
+        }
+
+    def filter(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that the predicate keeps, in order."""
+        return batch.filter(pc.fill_null(_evaluate(self._bound, batch, self._sets), False))
 
 
 def keep(predicate: Predicate, table: pa.Table) -> pa.Table:
@@ -43,17 +63,22 @@ def keep(predicate: Predicate, table: pa.Table) -> pa.Table:
     return table.filter(to_mask(predicate, table))
 
 
-def _evaluate(bound: Predicate, table: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
+def _evaluate(
+    bound: Predicate, table: pa.Table | pa.RecordBatch, sets: ValueSets
+) -> pa.BooleanArray:
     match bound:
         case And(parts):
-            return _fold(pc.and_kleene, parts, table, empty=True)
+            return _fold(pc.and_kleene, parts, table, sets, empty=True)
         case Or(parts):
-            return _fold(pc.or_kleene, parts, table, empty=False)
+            return _fold(pc.or_kleene, parts, table, sets, empty=False)
         case Not(part):
-            return pc.invert(_evaluate(part, table))
+            return pc.invert(_evaluate(part, table, sets))
         case Compare(column, op, value):
             return _compare(_column(table, column), op, value)
         case IsIn(column, values):
+            prepared = sets.get(id(bound))
+            if prepared is not None:
+                return prepared.find(_column(table, column))
             return _is_in(_column(table, column), values)
         case IsNull(column):
             return pc.is_null(_column(table, column))
@@ -78,11 +103,12 @@ def _fold(
     combine: Callable[[Column, Column], Column],
     parts: tuple[Predicate, ...],
     table: pa.Table | pa.RecordBatch,
+    sets: ValueSets,
     *,
     empty: bool,
 ) -> pa.BooleanArray:
     start = pa.array(np.full(table.num_rows, empty))
-    return reduce(combine, (_evaluate(part, table) for part in parts), start)
+    return reduce(combine, (_evaluate(part, table, sets) for part in parts), start)
 
 
 def _constant(column: Column, truth: bool | None) -> pa.BooleanArray:

@@ -21,7 +21,7 @@ from omnigraph.storage.filters import is_pushable, to_lance
 from omnigraph.storage.fragments import FragmentFacts, read_deletion_file
 from omnigraph.storage.handles import BESIDE, BY_PLACE, Fragment, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
-from omnigraph.storage.masks import keep, to_mask
+from omnigraph.storage.masks import PreparedMask, keep
 from omnigraph.storage.pending import Pending, hide_pending, to_pending_table
 from omnigraph.storage.predicates import Compare, CompareOp, Predicate, columns_of
 from omnigraph.storage.projection import (
@@ -116,7 +116,7 @@ class Reads:
         can_push = predicate is None or (places is None and _is_pushable(predicate, handle))
         mask = None if can_push else predicate
         if mask is not None and not wanted:
-            # What is compared is dropped again, and a long list is prepared once per batch.
+            # What is compared is dropped again, so larger batches are not held.
             batch_rows = max(batch_rows, MASK_BATCH_ROWS)
         read = list(dict.fromkeys([*wanted, *([] if mask is None else columns_of(mask))]))
         options: dict[str, Any] = {
@@ -145,15 +145,15 @@ class Reads:
         extra = {"with_row_id": with_row_id, "with_row_address": with_row_address}
         read_schema = result_schema(handle.schema, read, **extra)
         schema = result_schema(handle.schema, wanted, **extra)
+        prepared = None if mask is None else PreparedMask(mask, read_schema)
         rows = 0
         while limit is None or rows < limit:
             with lance_errors("reading a table", handle.location, handle.version):
                 batch = next(batches, None)
             if batch is None:
                 break
-            if mask is not None:
-                batch = to_schema(handle, batch, read_schema)
-                batch = batch.filter(to_mask(mask, batch))
+            if prepared is not None:
+                batch = prepared.filter(to_schema(handle, batch, read_schema))
             batch = to_schema(handle, batch, schema)
             batch = batch if limit is None else batch.slice(0, limit - rows)
             rows += batch.num_rows
