@@ -13,7 +13,7 @@ Vertices are numbered in the order of their ids. Parallel edges are one, as in a
 block holds everything; on Spark (`pipeline/spark_blocks.py`) each task has some.
 """
 
-from omnigraph.algorithms.blocks import Block, Blocks, OneBlock, make_block
+from omnigraph.algorithms.blocks import Block, Blocks, OneBlock, Way, make_block
 from omnigraph.algorithms.run import ALGORITHMS, check_params, run_algorithm
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Block",
     "Blocks",
     "OneBlock",
+    "Way",
     "check_params",
     "make_block",
     "run_algorithm",

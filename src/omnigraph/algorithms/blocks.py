@@ -1,12 +1,14 @@
-"""Blocks: ranges of vertices with all of their neighbours, and functions mapped over them.
+"""Blocks: ranges of vertices with their neighbours of one way, and functions mapped over them.
 
 A function sees one block and some arrays with a number for every vertex, and gives a number for
 each vertex of the block. Since a block has all edges of its vertices, nothing is left to combine.
+A way is made when an algorithm first asks for it: most of them ask for one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -18,27 +20,34 @@ Numbers: TypeAlias = npt.NDArray[Any]
 Step: TypeAlias = Callable[..., Numbers]
 
 
+class Way(Enum):
+    """Which neighbours a vertex has: those it leads to, those that lead to it, or both."""
+
+    OUTGOING = "outgoing"
+    INCOMING = "incoming"
+    NEIGHBOURS = "neighbours"
+    """Without loops."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Edges by `near`, counted from the first vertex of the block, then by `far`; each once."""
+    """Edges by `near`, then by `far`; each once."""
 
     near: Numbers
     far: Numbers
 
     def count(self, size: int) -> Numbers:
-        """How many edges each vertex of the block has."""
+        """How many edges each vertex has, if `near` counts from 0 to `size`."""
         return np.bincount(self.near, minlength=size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Vertices `first` to `last`, without it. `neighbours` are both ways, without loops."""
+    """Vertices `first` to `last`, without it. `near` of its pairs counts from `first`."""
 
     first: int
     last: int
-    incoming: Pairs
-    outgoing: Pairs
-    neighbours: Pairs
+    pairs: Pairs
 
     @property
     def size(self) -> int:
@@ -56,8 +65,8 @@ class Blocks(Protocol):
     @property
     def size(self) -> int: ...
 
-    def map(self, step: Step, *state: Numbers) -> Numbers:
-        """What the function gives for every vertex."""
+    def map(self, way: Way, step: Step, *state: Numbers) -> Numbers:
+        """What the function gives for every vertex, from blocks with the neighbours of one way."""
         ...
 
     def count_triangles(self) -> Numbers:
@@ -65,38 +74,50 @@ class Blocks(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class OneBlock:
-    """A graph that is one block, in this process."""
+    """A graph that is one block, in this process. Edges are in any order, as often as they are."""
 
-    block: Block
+    def __init__(self, size: int, source: Numbers, target: Numbers) -> None:
+        self._size = size
+        self._ends = (source, target)
+        self._made: dict[Way, Block] = {}
 
     @property
     def size(self) -> int:
-        return self.block.size
+        return self._size
 
-    def map(self, step: Step, *state: Numbers) -> Numbers:
-        return step(self.block, *state)
+    def map(self, way: Way, step: Step, *state: Numbers) -> Numbers:
+        return step(self._block(way), *state)
 
     def count_triangles(self) -> Numbers:
         from omnigraph.algorithms.counts import count_triangles
 
-        return count_triangles(self.block.neighbours, self.size)
+        return count_triangles(self._block(Way.NEIGHBOURS).pairs, self._size)
+
+    def _block(self, way: Way) -> Block:
+        if way not in self._made:
+            self._made[way] = make_block(0, self._size, *turn(way, *self._ends))
+        return self._made[way]
 
 
-def make_block(first: int, last: int, outgoing: Pairs, incoming: Pairs) -> Block:
-    """A block of the edges that leave its vertices, and of those that reach them.
+def turn(way: Way, source: Numbers, target: Numbers) -> tuple[Numbers, Numbers]:
+    """Edges as a vertex and its neighbour."""
+    match way:
+        case Way.OUTGOING:
+            return source, target
+        case Way.INCOMING:
+            return target, source
+        case Way.NEIGHBOURS:
+            others = source != target
+            ends = (source[others], target[others])
+            return np.concatenate(ends), np.concatenate(ends[::-1])
 
-    Ends are vertices of the whole graph, in any order, as often as there are edges.
+
+def make_block(first: int, last: int, near: Numbers, far: Numbers) -> Block:
+    """A block of all edges of its vertices, in any order, as often as there are.
+
+    Both ends are vertices of the whole graph.
     """
-    reaching, leaving = (_tidy(each.near - first, each.far) for each in (incoming, outgoing))
-    near = np.concatenate([reaching.near, leaving.near])
-    far = np.concatenate([reaching.far, leaving.far])
-    others = near + first != far
-    return Block(first, last, reaching, leaving, _tidy(near[others], far[others]))
-
-
-def _tidy(near: Numbers, far: Numbers) -> Pairs:
     width = int(far.max(initial=0)) + 1
-    keys = np.unique(near.astype(np.int64) * width + far)
-    return Pairs(keys // width, keys % width)
+    keys = np.unique((near.astype(np.int64) - first) * width + far)
+    return Block(first, last, Pairs(*np.divmod(keys, width)))

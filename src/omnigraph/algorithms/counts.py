@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from omnigraph.algorithms.blocks import Block, Blocks, Numbers, Pairs
+from omnigraph.algorithms.blocks import Block, Blocks, Numbers, Pairs, Way
 
 WEDGES_PER_PASS = 4_000_000
 
 
 def count_degrees(blocks: Blocks) -> dict[str, Numbers]:
     """Incoming and outgoing edges, and both."""
-    incoming, outgoing = blocks.map(_count_incoming), blocks.map(_count_outgoing)
+    incoming, outgoing = (blocks.map(way, count_edges) for way in (Way.INCOMING, Way.OUTGOING))
     return {"in_degree": incoming, "out_degree": outgoing, "degree": incoming + outgoing}
 
 
@@ -20,12 +20,9 @@ def find_triangles(blocks: Blocks) -> dict[str, Numbers]:
     return {"triangles": blocks.count_triangles()}
 
 
-def _count_incoming(block: Block) -> Numbers:
-    return block.incoming.count(block.size)
-
-
-def _count_outgoing(block: Block) -> Numbers:
-    return block.outgoing.count(block.size)
+def count_edges(block: Block) -> Numbers:
+    """The edges of each vertex of a block."""
+    return block.pairs.count(block.size)
 
 
 def orient(neighbours: Pairs, degrees: Numbers) -> Pairs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from omnigraph.algorithms.blocks import Block, Blocks, Numbers
+from omnigraph.algorithms.blocks import Block, Blocks, Numbers, Way
 
 NOT_REACHED = -1
 
@@ -16,32 +16,22 @@ def find_distances(
     distance = np.full(blocks.size, NOT_REACHED, dtype=np.int64)
     distance[starts] = 0
     frontier = distance == 0
-    step = _STEPS[direction]
+    # A vertex that is reached along an edge finds the frontier against it.
+    way = _WAYS[direction]
     hops = 0
     while frontier.any() and (max_hops is None or hops < max_hops):
         hops += 1
-        frontier = blocks.map(step, frontier) & (distance == NOT_REACHED)
+        frontier = blocks.map(way, _touched, frontier) & (distance == NOT_REACHED)
         distance[frontier] = hops
     return {"distance": distance}
 
 
-def _follow_out(block: Block, frontier: Numbers) -> Numbers:
-    return _touched(block, block.incoming.near, block.incoming.far, frontier)
-
-
-def _follow_in(block: Block, frontier: Numbers) -> Numbers:
-    return _touched(block, block.outgoing.near, block.outgoing.far, frontier)
-
-
-def _follow_both(block: Block, frontier: Numbers) -> Numbers:
-    return _touched(block, block.neighbours.near, block.neighbours.far, frontier)
-
-
-def _touched(block: Block, near: Numbers, far: Numbers, frontier: Numbers) -> Numbers:
+def _touched(block: Block, frontier: Numbers) -> Numbers:
     """The vertices of the block that an edge joins to the frontier."""
+    pairs = block.pairs
     touched = np.zeros(block.size, dtype=bool)
-    touched[near[frontier[far]]] = True
+    touched[pairs.near[frontier[pairs.far]]] = True
     return touched
 
 
-_STEPS = {"out": _follow_out, "in": _follow_in, "both": _follow_both}
+_WAYS = {"out": Way.INCOMING, "in": Way.OUTGOING, "both": Way.NEIGHBOURS}

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from omnigraph.algorithms.blocks import Block, Blocks, Numbers
+from omnigraph.algorithms.blocks import Block, Blocks, Numbers, Way
 
 
 def find_components(blocks: Blocks) -> dict[str, Numbers]:
     """The least node of each connected part, for every node in it."""
     labels = np.arange(blocks.size)
     while True:
-        least = blocks.map(_least_label, labels)
+        least = blocks.map(Way.NEIGHBOURS, _least_label, labels)
         # A label is a node of the same part, and so is that node's label.
         while not np.array_equal(jumped := least[least], least):
             least = jumped
@@ -28,14 +28,15 @@ def find_communities(blocks: Blocks, *, rounds: int = 10) -> dict[str, Numbers]:
     """Labels after so many rounds, or as soon as a round changes none."""
     labels = np.arange(blocks.size)
     for _ in range(rounds):
-        before, labels = labels, blocks.map(_most_frequent_label, labels)
+        before = labels
+        labels = blocks.map(Way.NEIGHBOURS, _most_frequent_label, labels)
         if np.array_equal(labels, before):
             break
     return {"community": labels}
 
 
 def _least_label(block: Block, labels: Numbers) -> Numbers:
-    pairs = block.neighbours
+    pairs = block.pairs
     least = block.own(labels).copy()
     if len(pairs.near):
         starts = np.flatnonzero(np.diff(pairs.near, prepend=-1))
@@ -46,7 +47,7 @@ def _least_label(block: Block, labels: Numbers) -> Numbers:
 
 
 def _most_frequent_label(block: Block, labels: Numbers) -> Numbers:
-    pairs = block.neighbours
+    pairs = block.pairs
     width = len(labels)
     keys, counts = np.unique(pairs.near * width + labels[pairs.far], return_counts=True)
     nodes, found = np.divmod(keys, max(width, 1))

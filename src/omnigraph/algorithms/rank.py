@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from omnigraph.algorithms.blocks import Block, Blocks, Numbers
+from omnigraph.algorithms.blocks import Block, Blocks, Numbers, Way
+from omnigraph.algorithms.counts import count_edges
 
 
 def pagerank(
@@ -12,22 +13,18 @@ def pagerank(
 ) -> dict[str, Numbers]:
     """Ranks add up to 1. What reaches a node without outgoing edges is spread over all nodes."""
     size = blocks.size
-    out = blocks.map(_count_outgoing)
+    out = blocks.map(Way.OUTGOING, count_edges)
     rank = np.full(size, 1.0 / max(size, 1))
     for _ in range(iterations):
         shares = np.divide(rank, out, out=np.zeros(size), where=out > 0)
         spread = (1.0 - damping + damping * rank[out == 0].sum()) / max(size, 1)
-        before, rank = rank, spread + damping * blocks.map(_sum_incoming, shares)
+        before, rank = rank, spread + damping * blocks.map(Way.INCOMING, _sum_shares, shares)
         if np.abs(rank - before).sum() < tolerance:
             break
     return {"rank": rank}
 
 
-def _count_outgoing(block: Block) -> Numbers:
-    return block.outgoing.count(block.size)
-
-
-def _sum_incoming(block: Block, shares: Numbers) -> Numbers:
-    pairs = block.incoming
+def _sum_shares(block: Block, shares: Numbers) -> Numbers:
+    pairs = block.pairs
     sums: Numbers = np.bincount(pairs.near, shares[pairs.far], block.size)
     return sums

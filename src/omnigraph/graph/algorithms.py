@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.algorithms import OneBlock, check_params, make_block, run_algorithm
-from omnigraph.algorithms.blocks import Pairs
+from omnigraph.algorithms import OneBlock, check_params, run_algorithm
 from omnigraph.catalog import Catalog
 from omnigraph.errors import BadRequestError
 from omnigraph.executor import QueryResult
@@ -96,18 +95,15 @@ def _make_one_block(tables: OpenTables, edge: str, order: np.ndarray) -> OneBloc
     vertex_at[order] = np.arange(len(order))
     runs = tables.edges(edge).distinct(both=False).forward
     sources, entries = expand(runs, np.arange(len(order)))
-    source, target = vertex_at[sources], vertex_at[runs.neighbours(entries)]
-    return OneBlock(make_block(0, len(order), Pairs(source, target), Pairs(target, source)))
+    return OneBlock(len(order), vertex_at[sources], vertex_at[runs.neighbours(entries)])
 
 
 def _spread_blocks(session: Session, tables: OpenTables, edge: str, ids: pa.Array) -> SparkBlocks:
     """The edges on Spark."""
     from omnigraph.pipeline.spark_blocks import SparkBlocks
-    from omnigraph.pipeline.spark_query.run import read_edges
 
     view, spark = tables.view(f"edge:{edge}"), session.settings.spark.open()
-    edges = read_edges(spark, session.store.tables, view.handle)
-    return SparkBlocks(spark, edges, ids, view.size)
+    return SparkBlocks(spark, session.store.tables, view.handle, ids)
 
 
 def write_back(

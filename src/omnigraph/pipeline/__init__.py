@@ -31,6 +31,7 @@
     datasource.py   `spark.read.format("omnigraph")`, datasource_write.py writing to it;
                     datasource_errors.py what Spark says of either, in our words;
                     streaming.py a sink for foreachBatch; views.py types as tables of Spark SQL
+    spark_blocks.py blocks of vertices on executors; numbering.py ids as numbers
     model.py        the values that travel between all of them
 
 Only this package imports pyspark, and only when Spark is used.

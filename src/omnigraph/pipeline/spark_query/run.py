@@ -33,7 +33,6 @@ from omnigraph.planner.pattern import Hop
 from omnigraph.storage import predicates as stored
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.predicates import IsIn
-from omnigraph.storage.tables import TableStorage
 
 BROADCAST_BYTES = 16 * 1024 * 1024
 """Nodes of about so many bytes are sent to every task, so that the larger side is not shuffled."""
@@ -251,8 +250,3 @@ def _turn(along: DataFrame, direction: Direction, others: Sequence[str]) -> Data
 
 def _weigh(ends: DataFrame, end: str) -> DataFrame:
     return ends.select(end, fn.lit(1).cast("long").alias(WEIGHT))
-
-
-def read_edges(spark: Any, tables: TableStorage, handle: TableHandle) -> DataFrame:
-    """Both ends of every edge of a table."""
-    return read_frame(spark, read_pairs(pin_handle(tables, handle)), cut_parts(tables, handle))
