@@ -23,6 +23,14 @@ WRITERS = """query writers($year: I32) {
     order { $d.year desc }
 }
 """
+ROWS_IN_VIEW = """(rows) => {
+    const box = rows[0].closest(".grid").getBoundingClientRect();
+    const head = rows[0].offsetHeight;
+    return rows
+        .filter((each) => each.getBoundingClientRect().top > box.top + head / 2)
+        .filter((each) => each.getBoundingClientRect().bottom < box.bottom + 1)
+        .map((each) => Number(each.getAttribute("aria-rowindex")));
+}"""
 
 
 def test_the_overview_shows_types_counts_branches_and_commits(
@@ -92,6 +100,41 @@ def test_a_long_result_is_read_in_pages_as_it_scrolls(page: Page, library: Serve
     page.locator(".grid").evaluate("element => element.scrollTop = element.scrollHeight")
     expect(page.locator(".grid [aria-rowindex='3600']")).to_contain_text("10.1/")
     assert len(asked) <= 5  # the first page, the picture, and the one or two pages at the end
+
+
+def test_the_last_of_very_many_rows_is_reached_and_keys_and_wheel_skip_none(page: Page) -> None:
+    """A browser cuts elements that are as tall as this table: its scroll bar stands for more."""
+    page.get_by_role("link", name="Query").click()
+    names = "$a: Paper $b: Paper $c: Paper $d: Company"
+    type_query(page, f"query many() {{ match {{ {names} }} return {{ $d.slug }} }}")
+    expect(page.locator(".status")).to_contain_text("no mistakes")
+    page.get_by_role("button", name="Run").click()
+    grid, last = page.locator(".grid"), page.locator(".grid [aria-rowindex='648000']")
+    expect(grid).to_have_attribute("aria-rowcount", "648000")
+    grid.evaluate("element => element.scrollTop = element.scrollHeight")
+    expect(last).to_be_in_viewport(ratio=0.9)
+    expect(last).to_contain_text("c")
+
+    grid.focus()
+    page.keyboard.press("Home")
+    expect(page.locator(".grid .current")).to_have_attribute("aria-rowindex", "1")
+    for _ in range(3):
+        seen = page.locator(".grid .rows .row").evaluate_all(ROWS_IN_VIEW)
+        page.keyboard.press("PageDown")
+        current = page.locator(".grid .current")
+        expect(current).not_to_have_attribute("aria-rowindex", str(seen[0]))
+        expect(current).to_be_in_viewport(ratio=0.9)
+        assert page.locator(".grid .rows .row").evaluate_all(ROWS_IN_VIEW)[0] <= seen[-1] + 1
+    page.keyboard.press("End")
+    expect(last).to_be_in_viewport(ratio=0.9)
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".grid .current")).to_have_attribute("aria-rowindex", "647999")
+
+    seen = page.locator(".grid .rows .row").evaluate_all(ROWS_IN_VIEW)
+    grid.hover()
+    page.mouse.wheel(0, -260)
+    expect(page.locator(f".grid [aria-rowindex='{seen[0] - 10}']")).to_be_in_viewport(ratio=0.9)
+    assert page.locator(".grid .rows .row").evaluate_all(ROWS_IN_VIEW)[0] == seen[0] - 10
 
 
 def test_hostile_values_are_text(page: Page) -> None:
