@@ -45,7 +45,9 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     records: list[dict[str, Any]] = [
         {"type": "Person", "data": {"name": f"p{n}"}} for n in range(20)
     ]
-    records += [{"edge": "Knows", "from": f"p{n}", "to": f"p{(n + 1) % 20}"} for n in range(20)]
+    # Rings of four: a search for paths ends when a level leads to no new node.
+    ring = [(n, n - n % 4 + (n + 1) % 4) for n in range(20)]
+    records += [{"edge": "Knows", "from": f"p{n}", "to": f"p{next_}"} for n, next_ in ring]
     graph.load(records, mode="append")
     return graph
 
