@@ -50,7 +50,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks: dict[str, int] = {}
     for item in items:
         part, *_ = item.path.relative_to(TESTS).parts
-        is_grouped = item.get_closest_marker("xdist_group") is not None
+        groups = {mark.args[0] for mark in item.iter_markers("xdist_group")}
+        assert len(groups) < 2, f"{item.nodeid}: xdist makes one more group of {groups}"
+        is_grouped = bool(groups)
         if not is_grouped and _is_on_s3(item):
             # With a group of its own it needs Spark, which takes longer to start than the server.
             item.add_marker(pytest.mark.xdist_group("s3"))

@@ -1,4 +1,4 @@
-"""Executors that die on a cluster of two workers, and a scratch disk of Spark's that is full."""
+"""Executors that die on a cluster of two workers."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import SparkError
 from omnigraph.pipeline.engine import CHECK_ROWS_VARIABLE, MASTER_VARIABLE, PART_BYTES_VARIABLE
 from tests.depth import IS_TORTURE
-from tests.pipeline.conftest import SCHEMA, SPARK_DISK_SIZE, unclaimed_files
-from tests.small_disk import full
-from tests.spark.cluster_work import WALK, make_records
-from tests.spark.test_faults import wait_for
+from tests.pipeline.conftest import SCHEMA, unclaimed_files
+from tests.spark.cluster_work import make_records
 from tests.spark.test_processes import Cluster, cluster
 
 __all__ = ["cluster"]
@@ -84,36 +80,3 @@ def test_executors_killed_amid_a_check_and_a_read_change_no_answer(
     assert sorted(path.name for path in marks.iterdir()) == ["emit", "read", "reduce"]
     assert said == [LOADED, WALKED, "jobs left: 0"]
     assert_ages(graph_path, 2)
-
-
-@pytest.mark.xdist_group("spark")
-def test_a_full_scratch_disk_of_spark_fails_with_its_reason_until_there_is_room(
-    spark: Any, spark_disk: Path, graph_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The load and the read say why, nothing is written, and both work on the same Spark later."""
-    if not spark_disk.is_mount():
-        pytest.skip("Spark has no disk of its own: this machine lets none be mounted")
-    monkeypatch.setenv(PART_BYTES_VARIABLE, "1500")
-    monkeypatch.setenv(CHECK_ROWS_VARIABLE, "10")
-    with og.open(graph_path) as graph:
-        # Before the disk is full, so that what Spark keeps of the programs themselves is there.
-        assert graph.query(WALK, engine="spark").rows() == [{"n": 80}]
-        with full(spark_disk, SPARK_DISK_SIZE):
-            with pytest.raises(SparkError) as of_load:
-                graph.load(make_records(3), mode="merge", engine="spark")
-            with pytest.raises(SparkError) as of_read:
-                graph.query(WALK, engine="spark").rows()
-        assert_ages(graph_path, 1)
-
-        again = graph.load(make_records(3), mode="merge", engine="spark")
-        rows = graph.query(WALK, engine="spark").rows()
-
-    reason = "there is no space left on the disk of an executor"
-    assert f"a Spark job failed: {reason}" in str(of_load.value)
-    assert "nothing was written" in str(of_load.value)
-    assert "the read failed on Spark: there is no space left on the disk" in str(of_read.value)
-    assert again.tables == {"edge:Knows": 40, "node:Person": 40}
-    assert rows == [{"n": 80}]
-    assert_ages(graph_path, 3)
-    wait_for(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() == [])
-    assert spark.sparkContext.statusTracker().getActiveJobsIds() == []

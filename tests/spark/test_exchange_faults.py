@@ -18,8 +18,11 @@ from omnigraph.pipeline.engine import CHECK_ROWS_VARIABLE, PART_BYTES_VARIABLE
 from omnigraph.pipeline.runner import InlineRunner
 from omnigraph.pipeline.spark_runner import SparkRunner
 from tests.depth import IS_TORTURE
-from tests.pipeline.conftest import SCHEMA, SPARK, knows, person, unclaimed_files
-from tests.small_disk import disk, resize, used
+from tests.pipeline.conftest import SCHEMA, SPARK, SPARK_DISK_SIZE, knows, person, unclaimed_files
+from tests.small_disk import disk, full, resize, used
+from tests.spark.cluster_work import WALK, make_records
+from tests.spark.test_cluster_faults import assert_ages
+from tests.spark.test_faults import wait_for
 
 __all__ = ["disk"]
 
@@ -139,3 +142,34 @@ def test_a_disk_that_is_full_when_keys_are_exchanged_leaves_the_graph_as_it_was(
         assert unclaimed_files(graph) == []
         assert graph.nodes("Person").count_rows() == 20
         assert graph.load(records(), mode="merge", engine="inline").tables["node:Person"] == 40
+
+
+def test_a_full_scratch_disk_of_spark_fails_with_its_reason_until_there_is_room(
+    spark: Any, spark_disk: Path, tmp_path: Path
+) -> None:
+    """The load and the read say why, nothing is written, and both work on the same Spark later."""
+    if not spark_disk.is_mount():
+        pytest.skip("Spark has no disk of its own: this machine lets none be mounted")
+    with og.init(tmp_path / "graph", schema=SCHEMA, self_care=False) as graph:
+        graph.load(make_records(1), mode="merge", engine="inline")
+        # Before the disk is full, so that what Spark keeps of the programs themselves is there.
+        assert graph.query(WALK, engine="spark").rows() == [{"n": 80}]
+        with full(spark_disk, SPARK_DISK_SIZE):
+            with pytest.raises(SparkError) as of_load:
+                graph.load(make_records(3), mode="merge", engine="spark")
+            with pytest.raises(SparkError) as of_read:
+                graph.query(WALK, engine="spark").rows()
+        assert_ages(tmp_path / "graph", 1)
+
+        again = graph.load(make_records(3), mode="merge", engine="spark")
+        rows = graph.query(WALK, engine="spark").rows()
+
+    reason = "there is no space left on the disk of an executor"
+    assert f"a Spark job failed: {reason}" in str(of_load.value)
+    assert "nothing was written" in str(of_load.value)
+    assert "the read failed on Spark: there is no space left on the disk" in str(of_read.value)
+    assert again.tables == {"edge:Knows": 40, "node:Person": 40}
+    assert rows == [{"n": 80}]
+    assert_ages(tmp_path / "graph", 3)
+    wait_for(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() == [])
+    assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
