@@ -210,6 +210,47 @@ def test_a_dropped_type_goes_when_no_kept_commit_shows_it(library: og.Graph) -> 
     assert rows(library, "edge:Wrote") == []
 
 
+NOTED = f"{SCHEMA}\nnode Note {{ slug: String @key }}\n"
+
+
+def test_kept_commits_stay_readable_when_a_type_was_added_among_them(library: og.Graph) -> None:
+    """The oldest commit that is kept does not know the type, so it says nothing of its versions."""
+    library.apply_schema(NOTED)
+    for slug in ("a", "b"):
+        library.mutate(f'query q() {{ insert Note {{ slug: "{slug}" }} }}')
+    commits = library.commits(limit=4)
+    library.optimize()
+
+    library.cleanup(keep=4, confirm=True)
+
+    counts = [len(library.scan("Note", commit=each.commit_id).to_arrow()) for each in commits[:3]]
+    assert counts == [2, 1, 0]
+
+
+def test_kept_commits_stay_readable_when_a_type_came_and_went_among_them(
+    library: og.Graph,
+) -> None:
+    """Neither the oldest commit that is kept nor the head shows the type."""
+    library.apply_schema(NOTED)
+    made = library.mutate('query q() { insert Note { slug: "a" } }').commit_id
+    library.apply_schema(SCHEMA)
+
+    library.cleanup(keep=4, confirm=True)
+
+    assert len(library.scan("Note", commit=made).to_arrow()) == 1
+
+
+def test_a_table_with_fewer_versions_than_are_kept_keeps_all(library: og.Graph) -> None:
+    library.apply_schema(NOTED)
+    library.mutate('query q() { insert Note { slug: "a" } }')
+    for start in (100, 200, 300):
+        fill(library, start, 2)
+
+    library.cleanup(keep=3, confirm=True)
+
+    assert versions(library, "node:Note") == [1, 2]
+
+
 def test_scratch_of_dead_loads_is_removed(old: og.Graph) -> None:
     dead = Path(old.uri) / "__load" / "01ARZ3NDEKTSV4RRFFQ69G5FAV"
     dead.mkdir(parents=True)
