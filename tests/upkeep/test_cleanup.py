@@ -232,12 +232,16 @@ def test_kept_commits_stay_readable_when_a_type_came_and_went_among_them(
 ) -> None:
     """Neither the oldest commit that is kept nor the head shows the type."""
     library.apply_schema(NOTED)
-    made = library.mutate('query q() { insert Note { slug: "a" } }').commit_id
+    for slug in ("a", "b"):
+        library.mutate(f'query q() {{ insert Note {{ slug: "{slug}" }} }}')
+    library.optimize()
     library.apply_schema(SCHEMA)
+    commits = library.commits(limit=4)
 
-    library.cleanup(keep=4, confirm=True)
+    library.cleanup(keep=5, confirm=True)
 
-    assert len(library.scan("Note", commit=made).to_arrow()) == 1
+    counts = [len(library.scan("Note", commit=each.commit_id).to_arrow()) for each in commits[1:]]
+    assert counts == [2, 1, 0]
 
 
 def test_a_table_with_fewer_versions_than_are_kept_keeps_all(library: og.Graph) -> None:

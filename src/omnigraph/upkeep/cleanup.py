@@ -29,6 +29,7 @@ from itertools import islice, pairwise
 
 from omnigraph.branch.commit_dag import possible_bases, read_dag
 from omnigraph.branch.create import history_turn
+from omnigraph.branch.line_segments import SCHEMA_NOTE
 from omnigraph.dataclass import dataclass
 from omnigraph.display import show_html, show_text
 from omnigraph.display_fields import make_field_sheet
@@ -107,7 +108,7 @@ class _Policy:
         self, garbage: Garbage, location: TableLocation, versions: Sequence[int]
     ) -> list[int]:
         """The versions, given oldest first, that are outside: never the latest."""
-        found = list(versions[: len(versions) - max(self.keep or 1, 1)])
+        found = list(versions[: max(len(versions) - max(self.keep or 1, 1), 0)])
         if self.cutoff is None or not found:
             return found
         made_at = garbage.creation_times(location)
@@ -254,6 +255,10 @@ def _find_needed(
         needed.written_down |= {each.commit_id for each in retained if each.is_kept}
         oldest = _oldest_readable(read, retained)
         needed.from_here_on(oldest)
+        for commit in retained:
+            # A table that was added since the oldest is unknown to it, and may be gone by now.
+            if SCHEMA_NOTE in commit.properties and (added := read(commit)) is not None:
+                needed.from_here_on(added)
         if branch == MAIN:
             needed.floors[MANIFEST] = oldest.manifest_version
         needed.single[MANIFEST] |= {c.manifest_version for c in retained if c.branch == MAIN}
