@@ -7,7 +7,7 @@ can be kept, run again, and cut shorter.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -35,6 +35,8 @@ class Base:
     origins: dict[str, tuple[str, int]] = field(default_factory=dict)
     facts: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     maybe_gone: set[str] = field(default_factory=set)
+    tags: dict[str, str] = field(default_factory=dict)
+    was_reset: set[str] = field(default_factory=set)
     steps: list[Step] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     identities: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
@@ -83,6 +85,10 @@ class Base:
         )
         self.facts[id_] = (branch, self.births[branch], seen.manifest_version)
         return commit
+
+    def may_be_gone(self, ids: Collection[str]) -> bool:
+        """Whether the state of one of these commits need not be there any more."""
+        return bool(set(ids) & self.maybe_gone - set(self.tags.values()))
 
     def _attempt(self, is_refused: bool, what: str, *args: Any, **options: Any) -> Any:
         """Call, once more when this handle was behind; it must be refused exactly when said."""

@@ -65,13 +65,14 @@ class Branches(Base):
             is_refusal = isinstance(error, BranchInUse)
             # One that came from it may show an index or a compaction that it has made since.
             may_refuse = is_needed or self._is_needed(name)
-            if not (may_refuse if is_refusal else target in self.maybe_gone):
+            if not (may_refuse if is_refusal else self.may_be_gone({target})):
                 raise
             self._count("refused resets" if is_refusal else "resets gone")
             return [name]
         assert not is_needed, "a commit that another branch comes from was dropped"
         assert (done.commit_id, done.commits_dropped) == (target, line.index(target))
         self.history.heads[name] = target
+        self.was_reset.add(name)
         self.maybe_gone |= before - self.history.ancestors(*self.history.heads.values())
         return list(self.history.heads)
 

@@ -16,12 +16,13 @@ HELPERS = ["s", "t/u"]
 """Branches that last for a few steps only."""
 PEOPLE = ["ann", "bob", "cy", "d'e", "É", "flo"]
 FIRMS = ["x", "y", "z"]
+TAGS = ["v1", "v1/a", "Übung"]
 EDGES = ["e1", "e2", "e3"]
 
 WRITES = {"put": 10, "set": 8, "set_many": 2, "drop": 5, "link": 3, "unlink": 2, "load": 4}
 WRITES |= {"rate": 4, "unrate": 1}
 BRANCHING = {"branch": 6, "reset": 4, "delete": 2, "merge": 8, "preview": 2, "resolve": 2}
-CROSSING = {"hotfix": 4, "cross": 4}
+CROSSING = {"hotfix": 3, "cross": 3}
 LOOKS = {"read": 6, "diff": 4, "changes": 3}
 UPKEEP = {"optimize": 1, "indices": 1, "reopen": 1}
 CLEANUP = {"cleanup": 2}
@@ -33,7 +34,9 @@ SCHEMA = {
     "drop_type": 1,
     "add_type": 2,
 }
-ALL = WRITES | BRANCHING | CROSSING | LOOKS | UPKEEP | CLEANUP | SCHEMA
+UNDO = {"revert": 9, "pick": 6, "restore": 5, "bisect": 3}
+NAMING = {"tag": 4, "untag": 1, "look_at_tag": 1, "branch_at": 4}
+ALL = WRITES | BRANCHING | CROSSING | UNDO | NAMING | LOOKS | UPKEEP | CLEANUP | SCHEMA
 
 NODE_NAMES = ["Person", "Human", "Firm", "Guild"]
 EDGE_NAMES = ["Works", "Serves", "Runs", "Rates"]
@@ -77,6 +80,8 @@ class Chooser:
                 yield from self._hotfix(world)
             case "cross":
                 yield from self._cross(world)
+            case "pick":
+                yield self._pick_step(world)
             case _:
                 yield getattr(self, f"_{kind}")(world)
 
@@ -253,6 +258,45 @@ class Chooser:
 
     def _changes(self, world: World) -> Step:
         return "changes", self._live(world), self._any_commit(world)
+
+    # Undoing
+
+    def _revert(self, world: World) -> Step:
+        branch = self._live(world)
+        line = world.history.line(world.history.heads[branch])
+        numbers = [world.history.commits[each].number for each in line]
+        # What was done lately, mostly: what is older meets what others built on it.
+        near = [self._pick(numbers[:6]) for _ in range(self._pick([1, 2, 3], [4, 2, 1]))]
+        chosen = self._pick([near, [self._any_commit(world)]], [5, 1])
+        return "revert", branch, chosen, self._side()
+
+    def _pick_step(self, world: World) -> Step:
+        branch, other = self._two(world)
+        line = world.history.line(world.history.heads.get(other, world.history.heads["main"]))
+        numbers = [world.history.commits[each].number for each in line]
+        near = [self._pick(numbers[:6]) for _ in range(self._pick([1, 2, 3], [4, 2, 1]))]
+        chosen = self._pick([near, [self._any_commit(world)]], [4, 1])
+        return "pick", branch, chosen, self._side()
+
+    def _restore(self, world: World) -> Step:
+        role, id_ = self._node()
+        what = self._pick([(None, None), (role, None), (role, id_)])
+        return "restore", self._live(world), self._any_commit(world), *what
+
+    def _bisect(self, world: World) -> Step:
+        return "bisect", self._live(world), *self._node()
+
+    def _tag(self, world: World) -> Step:
+        return "tag", self._pick(TAGS), self._any_commit(world)
+
+    def _untag(self, world: World) -> Step:
+        return "untag", self._pick(TAGS)
+
+    def _look_at_tag(self, world: World) -> Step:
+        return "look_at_tag", self._pick(TAGS)
+
+    def _branch_at(self, world: World) -> Step:
+        return "branch_at", self._pick(BRANCHES), self._any_commit(world)
 
     # Upkeep
 

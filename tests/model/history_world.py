@@ -10,11 +10,12 @@ from tests.depth import IS_TORTURE
 from tests.model.history_base import Touched, copy_state
 from tests.model.history_model import Changes, Commit
 from tests.model.history_schema import Row, Schema, Type
+from tests.model.history_undo import Undo
 from tests.model.history_upkeep import Upkeep
 from tests.model.history_writes import Writes
 
 
-class World(Writes, Upkeep):
+class World(Writes, Upkeep, Undo):
     """A graph, the handles on it, and the model of what it should be."""
 
     def check_branches(self) -> None:
@@ -29,6 +30,8 @@ class World(Writes, Upkeep):
         """Every commit that ever was answers as it did when it was head, or may be gone."""
         for commit in self.history.commits.values():
             self.do_read(commit.number)
+        for name in self.tags:
+            self.do_look_at_tag(name)
 
     def check_lineage(self, branch: str) -> None:
         """Every commit that a branch comes from is known, with its parents."""
@@ -48,7 +51,7 @@ class World(Writes, Upkeep):
             self._compare_queries(commit, _choose_types(commit), commit=commit.id)
             self._compare_entities(commit)
         except NotFoundError:
-            if commit.id not in self.maybe_gone:
+            if not self.may_be_gone({commit.id}):
                 raise
             self._count("commits gone")
         return []
@@ -79,7 +82,7 @@ class World(Writes, Upkeep):
         try:
             shown = self.reader.call("diff", old.id, new.id)
         except NotFoundError:
-            if not {old.id, new.id} & self.maybe_gone:
+            if not self.may_be_gone({old.id, new.id}):
                 raise
             self._count("diffs gone")
             return []
@@ -95,7 +98,7 @@ class World(Writes, Upkeep):
         try:
             blocks = self.reader.call("changes", line[-1], branch=branch)
         except NotFoundError:
-            if not set(line) & self.maybe_gone:
+            if not self.may_be_gone(line):
                 raise
             self._count("changes gone")
             return []
