@@ -167,6 +167,16 @@ def test_every_kind_of_not_leaves_out_the_rows_that_match_it(spark: Any, people:
     assert rows == [{"a": f"p{n}", "b": "p5"} for n in (0, 1, 2, 3, 5)]
 
 
+@pytest.mark.parametrize(("kind", "expected"), [("Town", [{"n": 6}]), ("Person", [{"n": 0}])])
+def test_a_not_that_mentions_no_row_decides_over_nodes_that_are_only_counted(
+    spark: Any, people: og.Graph, kind: str, expected: list[dict[str, int]]
+) -> None:
+    """The type of a node is known before any is read: nothing of the block depends on one."""
+    text = f'query q() {{ match {{ $a: Person  not {{ type($a) = "{kind}" }} }} return {{ count($a) as n }} }}'
+
+    assert people.query(text, engine="spark").rows() == expected
+
+
 def test_a_block_of_nothing_but_conditions_on_an_edge_is_applied(
     spark: Any, people: og.Graph
 ) -> None:
