@@ -184,6 +184,11 @@ def _match_lines(match: MatchPlan, indent: str) -> Iterator[str]:
     pattern = match.pattern
     for predicate in pattern.constants:
         yield f"{indent}if {format_predicate(predicate)}"
+    roots = {tree.root for tree in match.trees}
+    for name in (*pattern.outer, *pattern.outer_edges):
+        # Where an outer variable is the root of a tree, its scan shows them.
+        for predicate in () if name in roots else pattern.filters.get(name, ()):
+            yield f"{indent}filter {format_predicate(predicate)}"
     for tree in match.trees:
         yield from _tree_lines(tree, pattern, indent)
     for block in match.blocks:
@@ -200,9 +205,6 @@ def _block_lines(block: BlockPlan, indent: str) -> Iterator[str]:
     word = f"{'optional' if block.is_optional else 'either'}, per combination of {given}"
     for plan in block.plans:
         yield f"{indent}{word}"
-        for name in plan.pattern.outer:
-            for predicate in plan.pattern.filters.get(name, ()):
-                yield f"{indent}  filter {format_predicate(predicate)}"
         yield from _match_lines(plan, indent + "  ")
         word = "or"
 

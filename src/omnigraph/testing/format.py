@@ -22,7 +22,7 @@ def _lines(value: Any, depth: int, label: str = "") -> Iterator[str]:
         yield f"{indent}{label}{type(value).__name__}"
         for item in fields(value):
             member = getattr(value, item.name)
-            if item.compare and not _is_default(item, member):
+            if item.compare and not is_default(item, member):
                 yield from _lines(member, depth + 1, f"{item.name}: ")
     elif isinstance(value, Mapping):
         yield f"{indent}{label}".rstrip()
@@ -40,7 +40,8 @@ def _is_composite(value: Any) -> bool:
     return is_dataclass(value) or isinstance(value, (tuple, Mapping))
 
 
-def _is_default(item: Any, member: Any) -> bool:
+def is_default(item: Any, member: Any) -> bool:
+    """Whether a field has the value that it has when none is given."""
     if item.default is not MISSING:
         return bool(member == item.default) and type(member) is type(item.default)
     return item.default_factory is not MISSING and bool(member == item.default_factory())

@@ -84,7 +84,8 @@ class Matcher:
                 rows = grown if rows is None else self._apply(self._join(rows, grown))
         if rows is None:
             rows = Rows(self.run.spark.range(1).drop("id"), frozenset())
-        rows = self._add_blocks(rows)
+        # A `not` that mentions no variable waits for none, and no tree has to bind one.
+        rows = self._add_blocks(self._apply(rows))
         assert not self._waiting, f"never applied: {self._waiting}"
         if not constants_hold(self.run.local, self.pattern.constants):
             rows = rows.keep(rows.frame.where(fn.lit(False)))
