@@ -1,4 +1,4 @@
-"""`allow_data_loss` on any branch: what is dropped cannot be read any more, and nothing else goes."""
+"""`allow_data_loss` on any branch: what is dropped is gone for good, and nothing else goes."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_a_branch_goes_on_after_it_dropped_a_property_for_good(graph: og.Graph) 
 
 @pytest.mark.parametrize("what", ["a type", "a property"])
 def test_recovery_removes_what_a_writer_that_died_had_dropped(graph: og.Graph, what: str) -> None:
-    armed = {Failpoint.SCHEMA_APPLY_AFTER_MANIFEST_COMMIT: "raise"}
-    with arm_failpoints(armed), pytest.raises(FailpointError):
+    point = Failpoint.SCHEMA_APPLY_AFTER_MANIFEST_COMMIT
+    with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
         graph.apply_schema(DROPS[what], branch="x", allow_data_loss=True)
 
     again = og.open(graph.uri, durability="process", self_care=False)
@@ -97,6 +97,20 @@ def test_what_a_merge_compares_with_is_not_removed_for_good(graph: og.Graph, bra
     graph.apply_schema(NO_CHIP, branch=branch)
     graph.merge("x", "main")
     assert "chip" not in graph.branch_schema("main")
+
+
+def test_the_table_of_a_merged_branch_goes_as_well(graph: og.Graph) -> None:
+    """Its commits are part of the history of main, and show the table that the branch had."""
+    before = graph.commits("x", limit=1)[0].commit_id
+    graph.merge("x", "main", delete_branch=True)
+
+    graph.apply_schema(NO_CHIP, allow_data_loss=True)
+
+    assert not holds_chip(graph)
+    with pytest.raises(NotFoundError):
+        list(graph.export(commit=before))
+    assert list_names(graph, "main") == ["Rex"]
+    assert graph.verify(content=True).errors == ()
 
 
 def test_rows_that_were_pulled_stay_when_a_property_is_dropped_for_good(

@@ -22,9 +22,10 @@ that no two of them hand out the same identity.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any, TypeGuard, assert_never
 
 from omnigraph.catalog import (
     Catalog,
@@ -44,8 +45,10 @@ from omnigraph.manifest import MAIN, ManifestState, Tombstone, load_accepted_con
 from omnigraph.manifest.contract import schema_id
 from omnigraph.manifest.schema_files import promote, reconcile_staging, write_staging
 from omnigraph.manifest.schemas import draw_next_id, keep_accepted, keep_schema, read_schema
+from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY
 from omnigraph.syntax import parse_schema
+from omnigraph.upkeep.purged_paths import find_purged_paths, refuse_needed
 from omnigraph.upkeep.schema_plan import RowCheck
 from omnigraph.write.checks import compile_check
 from omnigraph.write.drift import check_heads
@@ -58,7 +61,8 @@ from omnigraph.write.environment import (
 )
 from omnigraph.write.fork import fork_for_write, open_pin
 from omnigraph.write.intent import Intent, NewTable, TableCommits, mint_commit, to_commit_step
-from omnigraph.write.new_tables import create_empty, free_path, open_head
+from omnigraph.write.new_image import NewImage
+from omnigraph.write.new_tables import create_empty, create_with_rows, free_path, open_head
 from omnigraph.write.protocol import carry_out
 from omnigraph.write.purge import purge_history
 from omnigraph.write.rewrite import stage_alter, stage_rewrite
@@ -172,31 +176,6 @@ def _admit_branches(environment: WriteEnvironment, branch: str) -> None:
         coordinator.admit_branch_schemas()
 
 
-def _refuse_shared(environment: WriteEnvironment, branch: str, purged: Sequence[str]) -> None:
-    """Refuse to remove for good what other branches have, or had and may be merged with."""
-    others = environment.coordinator.branches() if purged else []
-    for other in others:
-        if other == branch:
-            continue
-        state = environment.coordinator.fresh(other)
-        if not {*state.paths.values(), *state.hidden_paths}.isdisjoint(purged):
-            raise ConflictError(
-                f"branch '{other}' has rows that this change would remove for good — merge and "
-                "delete that branch first, or drop without data loss"
-            )
-
-
-def _refuse_tagged(environment: WriteEnvironment, purged: Sequence[str]) -> None:
-    """Refuse to remove for good what a tag promises to keep."""
-    for tag, state in environment.coordinator.tags if purged else ():
-        for key, entry in state.entries.items():
-            if entry.table_path in purged:
-                raise ConflictError(
-                    f"the tag '{tag.name}' keeps rows of '{key}' that this change would remove for "
-                    "good — delete the tag first, or drop without data loss"
-                )
-
-
 @dataclass(frozen=True, slots=True)
 class _Change:
     """One schema change, from plan to acknowledgement. The caller holds the schema lock."""
@@ -232,21 +211,18 @@ class _Change:
         )
 
     def _commit(self, state: ManifestState, changes: Sequence[TableChange]) -> ManifestState:
-        environment, purged = self.environment, self._paths_to_purge(state, changes)
-        _refuse_tagged(environment, purged)
-        _refuse_shared(environment, self.branch, purged)
+        environment, purged = self.environment, self._find_purged(state, changes)
+        refuse_needed(environment, self.branch, purged)
         is_main = self.branch == MAIN
         if not is_main:
             # Durable before the sidecar: from its confirmation on, recovery names this schema.
             keep_schema(environment.texts, self.source, self.desired)
+        works = sorted(self._list_work(state, changes), key=_order)
         intent = Intent(
             kind=WriterKind.SCHEMA_APPLY,
             branch=self.branch,
             branch_id=state.incarnation,
-            tables=(
-                *(work for each in changes for work in self._work(state, each)),
-                *_hide_tables(state, changes),
-            ),
+            tables=tuple(works),
             expected=_read_versions(state, changes),
             commit=mint_commit(
                 self.actor,
@@ -257,12 +233,12 @@ class _Change:
             purged=purged,
             confirms=not is_main,
             after_table=Failpoint.SCHEMA_APPLY_AFTER_TABLE,
+            after_publish=lambda published: self._finish(published, purged),
         )
         if is_main:
             intent = replace(
                 intent,
                 before_publish=self._stage_schema_files,
-                after_publish=lambda published: self._promote_schema_files(published, purged),
                 withdraw=lambda: reconcile_staging(environment.texts, environment.coordinator),
             )
         return carry_out(environment, intent)
@@ -274,16 +250,26 @@ class _Change:
         write_staging(self.environment.texts, self.source, self.desired)
         hit(Failpoint.SCHEMA_APPLY_AFTER_STAGING_WRITE)
 
-    def _promote_schema_files(self, published: ManifestState, purged: Sequence[str]) -> None:
+    def _finish(self, published: ManifestState, purged: Sequence[str]) -> None:
         hit(Failpoint.SCHEMA_APPLY_AFTER_MANIFEST_COMMIT)
-        promote(self.environment.texts)
-        shown = {entry.table_path for entry in published.entries.values()}
-        purge_history(self.environment.tables, purged, shown)
+        if self.branch == MAIN:
+            promote(self.environment.texts)
+        if purged:
+            purge_history(self.environment.tables, purged, published.entries.values())
+
+    def _list_work(
+        self, state: ManifestState, changes: Sequence[TableChange]
+    ) -> Iterator[TableCommits | NewTable | Tombstone]:
+        for each in changes:
+            yield from self._work(state, each)
+        yield from self._hide_tables(state, changes)
 
     def _work(self, state: ManifestState, each: TableChange) -> Iterator[TableCommits | NewTable]:
         """What becomes of one table; rewrites are staged here, before anything is written down."""
         tables = self.environment.tables
         match each:
+            case RewriteTable(old, new) | RenameTable(old, new) if self._moves(state, each):
+                yield self._copy(state, old, new)
             case RewriteTable(old, new):
                 yield self._rewrite(state, old, new)
             case AlterTable(old, new):
@@ -320,6 +306,28 @@ class _Change:
             location.branch,
         )
 
+    def _moves(self, state: ManifestState, change: RewriteTable | RenameTable) -> bool:
+        """Whether a table goes on at another path, so that all of the present one can go.
+
+        A fork stands on the version that it came from, whose values could not be removed.
+        """
+        if not self.is_hard or not _loses_columns(change):
+            return False
+        is_fork = state.entries[change.old.table_key].table_branch is not None
+        return is_fork or self.branch != MAIN
+
+    def _copy(self, state: ManifestState, old: EntityType, new: EntityType) -> NewTable:
+        tables = self.environment.tables
+        image = NewImage(tables, open_pin(tables, state.entries[old.table_key]), old, new)
+        path = f"{free_path(new)}-{secrets.token_hex(4)}"
+        location = tables.root.table(path)
+
+        def write(_: str) -> TableHandle:
+            batches = (batch for each in image.read() for batch in each.rows.to_batches())
+            return create_with_rows(tables, location, new, batches)
+
+        return NewTable(new.table_key, path, write)
+
     def _rewrite(self, state: ManifestState, old: EntityType, new: EntityType) -> TableCommits:
         tables = self.environment.tables
         handle = fork_for_write(self.environment, state.entries[old.table_key], self.branch)
@@ -331,19 +339,33 @@ class _Change:
         staged = stage_alter(self.environment.tables, handle, new)
         return TableCommits(old.table_key, handle, (to_commit_step(staged),))
 
-    def _paths_to_purge(
-        self, state: ManifestState, changes: Sequence[TableChange]
-    ) -> tuple[str, ...]:
+    def _find_purged(self, state: ManifestState, changes: Sequence[TableChange]) -> tuple[str, ...]:
         """The tables whose earlier versions hold what a hard drop has to make unreachable."""
         if not self.is_hard:
             return ()
         losing = [
-            each.old
-            for each in changes
-            if isinstance(each, DropTable)
-            or (isinstance(each, RewriteTable | RenameTable) and drops_columns(each.old, each.new))
+            each.old for each in changes if isinstance(each, DropTable) or _loses_columns(each)
         ]
-        return tuple(sorted(state.entries[old.table_key].table_path for old in losing))
+        return find_purged_paths(self.environment, self.accepted, state, losing)
+
+    def _hide_tables(
+        self, state: ManifestState, changes: Sequence[TableChange]
+    ) -> Iterator[Tombstone]:
+        """Hide what is gone, and what goes on under another name or at another path."""
+        for each in changes:
+            if isinstance(each, AddTable | AlterTable):
+                continue
+            if isinstance(each, DropTable | RenameTable) or self._moves(state, each):
+                yield Tombstone(each.old.table_key, state.entries[each.old.table_key].version + 1)
+
+
+def _loses_columns(change: TableChange) -> TypeGuard[RewriteTable | RenameTable]:
+    return isinstance(change, RewriteTable | RenameTable) and drops_columns(change.old, change.new)
+
+
+def _order(work: TableCommits | NewTable | Tombstone) -> int:
+    """A key is given up before it is taken: the manifest is changed in this order."""
+    return (TableCommits, Tombstone, NewTable).index(type(work))
 
 
 def _read_versions(state: ManifestState, changes: Sequence[TableChange]) -> dict[str, int]:
@@ -351,10 +373,3 @@ def _read_versions(state: ManifestState, changes: Sequence[TableChange]) -> dict
     added = [each.new for each in changes if isinstance(each, AddTable | RenameTable)]
     reads = {key: entry.version for key, entry in state.entries.items()}
     return reads | {one.table_key: state.latest_version(one.table_key) for one in added}
-
-
-def _hide_tables(state: ManifestState, changes: Sequence[TableChange]) -> Iterator[Tombstone]:
-    """Hide what is gone, and what goes on under another name."""
-    for each in changes:
-        if isinstance(each, DropTable | RenameTable):
-            yield Tombstone(each.old.table_key, state.entries[each.old.table_key].version + 1)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from omnigraph.errors import ForkInUse, OmnigraphError
 from omnigraph.index.derived import remove_unneeded_files
+from omnigraph.manifest import TableEntry
 from omnigraph.storage.garbage import Garbage
 from omnigraph.storage.handles import BranchInfo
 from omnigraph.storage.location import TableLocation
@@ -16,19 +17,23 @@ from omnigraph.storage.tables import TableStorage
 log = logging.getLogger("omnigraph.upkeep")
 
 
-def purge_history(tables: TableStorage, paths: Iterable[str], shown: Collection[str]) -> None:
-    """Remove all versions but the latest of these tables. Only main exists: no branch needs them.
+def purge_history(tables: TableStorage, paths: Iterable[str], shown: Iterable[TableEntry]) -> None:
+    """Remove all versions but the latest of these tables. No other branch needs them.
 
-    The latest version of a table stays, so that its version numbers go on if its name is used
-    again; of one whose path is not among `shown`, it is made an empty one.
+    The latest version of a table stays; of one that is not among `shown`, it is made an empty one.
     A failure is logged: the graph is valid without this, and `cleanup` tries again.
     """
     garbage = Garbage(tables.storage_options)
+    lineages = {entry.table_path: entry.table_branch for entry in shown}
     for path in paths:
         location = tables.root.table(path)
+        if lineages.get(path) is not None:
+            # Its rows lie on a fork, which would go with the others.
+            log.warning("earlier versions of '%s' stay: '%s' shows it", path, lineages[path])
+            continue
         try:
             _remove_forks(tables, location.uri)
-            if path not in shown:
+            if path not in lineages:
                 empty_table(tables, location)
             versions = garbage.versions(location)
             garbage.remove(location, versions[:-1])

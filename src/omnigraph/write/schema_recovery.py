@@ -89,17 +89,21 @@ def complete_schema_change(environment: WriteEnvironment, sidecar: Sidecar) -> N
     if not sidecar.stages_schema_files:
         if sidecar.branch is None:
             catch_up_files(environment.texts, environment.coordinator)
+        _purge(environment, sidecar)
         return
     # Some files moved while the rest waits: finish that. A whole set is another change's.
     is_half_moved = has_staging(environment.texts) and read_staged_hash(environment.texts) is None
     if is_half_moved or _is_complete(environment, sidecar):
         promote(environment.texts)
-    entries = environment.coordinator.fresh(MAIN).entries.values()
-    from omnigraph.write.purge import purge_history  # only a change that died needs it
+    _purge(environment, sidecar)
 
-    purge_history(
-        environment.tables, sidecar.schema.purged, {entry.table_path for entry in entries}
-    )
+
+def _purge(environment: WriteEnvironment, sidecar: Sidecar) -> None:
+    if sidecar.schema.purged:
+        from omnigraph.write.purge import purge_history  # only a change that died needs it
+
+        state = environment.coordinator.fresh(sidecar.branch or MAIN)
+        purge_history(environment.tables, sidecar.schema.purged, state.entries.values())
 
 
 def undo_schema_change(
