@@ -55,7 +55,7 @@ class Cell:
 
 def list_cells() -> Iterator[Cell]:
     for call in CALLS:
-        for nth in (1, 2, 4):
+        for nth in (1, 2, 3):
             yield Cell(call, Point.TRANSFER_BEFORE_FILE, nth)
         yield Cell(call, Point.TRANSFER_BEFORE_TABLE)
         yield Cell(call, Point.TRANSFER_BEFORE_LINEAGES)

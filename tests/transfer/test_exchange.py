@@ -317,11 +317,11 @@ def test_a_push_torn_at_any_file_changes_nothing_and_goes_on(
     assert count > 4
 
     for number in sample(range(1, count + 1), every=8):
-        with failing_at(Failpoint.TRANSFER_BEFORE_FILE, number):
-            push(away, home)
-        assert show(home) == before
         again = tmp_path / f"again{number}"
         shutil.copytree(home, again)
+        with failing_at(Failpoint.TRANSFER_BEFORE_FILE, number):
+            push(away, again)
+        assert show(again) == before
         og.open(again, **OPTIONS).close()
         write(again, "person", branch="team/a", name="meanwhile")
 
@@ -387,3 +387,35 @@ def test_branches_travel_to_an_object_store_and_back(
     with og.open(uri, mode="r", storage_options=options) as graph:
         assert {"first", "second", "third"} <= set(names(graph))
     assert find_damage(home) == find_damage(uri, storage_options=options) == []
+
+
+def test_a_version_that_a_store_shows_under_another_number_keeps_its_rows_in_a_third_store(
+    tmp_path: Path,
+) -> None:
+    with new_graph(tmp_path / "first", self_care=False) as first:
+        for age, name in enumerate(("a", "b", "c")):
+            add(first, "person", name=name, age=age)
+        first.optimize()
+        add(first, "person", name="d", age=3)
+        for each in ("second", "third"):
+            og.clone(tmp_path / "first", tmp_path / each, durability="process")
+        with og.open(tmp_path / "second", **OPTIONS) as second:
+            second.optimize()  # counts on: the next version of the table is another one here
+            second.create_branch("one")
+            add(first, "person", name="e", age=4)
+            first.create_branch("one")
+            add(first, "person", name="f", age=5)
+            second.fetch(tmp_path / "first", name="first")
+            first.push(tmp_path / "second", "one")
+            shown, received = (
+                second.snapshot(each).entries["node:Person"] for each in ("one", "first/main")
+            )
+            assert shown.version == received.version, "both have this number"
+            assert shown.transaction_uuid != received.transaction_uuid
+    with og.open(tmp_path / "third", **OPTIONS) as third:
+        third.pull(tmp_path / "second", "first/main")
+        third.pull(tmp_path / "second", "one")
+
+        assert ages(third, "one") == {name: age for age, name in enumerate("abcde")}
+        assert ages(third, "first/main") == {name: age for age, name in enumerate("abcdef")}
+    assert find_damage(tmp_path / "third") == []

@@ -284,7 +284,9 @@ SEEDS = [(seed, depth(24, 60)) for seed in range(depth(2, 60))]
 # One version was followed by two others of the same number, which came from different stores.
 # The base of a merge was removed by a cleanup, and came back from the other store.
 # A branch was made from a manifest whose tables a cleanup had removed.
-FOUND = [(8, 45), (27, 45), (13, 45)]
+# One transaction had two versions in a store, and both came to one lineage of another.
+# The base of a merge was on the line of a mirror alone, and beside that of the branch.
+FOUND = [(8, 45), (27, 45), (13, 45), (42, 45), (13, 50)]
 
 
 @pytest.mark.parametrize(("seed", "steps"), [*SEEDS, *sample(FOUND, every=2)])
