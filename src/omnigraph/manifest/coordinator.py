@@ -173,7 +173,8 @@ class Coordinator:
         """
         found = self.find_snapshot(commit)
         if found is None or not self.has_tables(found):
-            found = self._find_kept(commit.commit_id) or found
+            others = (self._find_kept(commit.commit_id), *self._list_on_lines(commit.commit_id))
+            found = next(filter(self.has_tables, filter(None, others)), found)
         if found is None:
             raise CommitStateGone(commit.commit_id, commit.manifest_version, commit.branch)
         return found
@@ -197,7 +198,23 @@ class Coordinator:
             found = self._find_compacted(commit)
             if found is not None:
                 return found
-        return self._find_kept(commit.commit_id)
+        kept = self._find_kept(commit.commit_id)
+        if kept is None and not commit.manifest_version:
+            # Beside the line of the branch that knows it; others may have received it on theirs.
+            return next(self._list_on_lines(commit.commit_id), None)
+        return kept
+
+    def _list_on_lines(self, commit_id: str) -> Iterator[Snapshot]:
+        """What the branches show of a commit that have it on their line."""
+        asked: set[tuple[str, int]] = set()
+        for state in self.fresh_each(self.branches()):
+            found = find_commit(state, commit_id)
+            place = ("", 0) if found is None else (found.branch, found.manifest_version)
+            if found is not None and found.manifest_version and place not in asked:
+                asked.add(place)
+                snapshot = self.find_snapshot(found)
+                if snapshot is not None:
+                    yield snapshot
 
     def _find_kept(self, commit_id: str) -> Snapshot | None:
         """A state that was written down: with the branch it outlived, or with a tag."""

@@ -14,7 +14,8 @@ The name follows from what is received: when a transfer is repeated, it finds wh
 
 A branch shows the greatest version of a table. One that is not greater than what the branch has
 shown (upkeep counts on without commits) is shown under the next number, from a lineage
-`__from/{transaction}.{number}` that came from the received one.
+`__from/{transaction}.{number}` that came from the received one. So one transaction may have several
+versions: where a name is taken by another of them, the received lineage has the number, too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from typing import TypeAlias
 from uuid import uuid4
@@ -82,6 +84,7 @@ class TableImport:
         self._same: dict[Version, TableEntry] = {}
         self._shared_paths: set[str] = set()
         self._lineages: dict[tuple[str, str | None], _Lineage] = {}
+        self._by_place: dict[TableLocation, _Lineage] = {}
         self._forks: dict[tuple[str, str], BranchInfo | None] = {}
         self._records: dict[str, Mapping[str, Checksum]] = {}
         self._received: dict[Version, _Received] = {}
@@ -193,37 +196,79 @@ class TableImport:
         self._same[_key(entry)] = replace(entry, table_branch=location.branch)
 
     def _write_version(self, dataset: str, received: _Received) -> None:
-        """Write a version down, unless an earlier transfer has."""
+        """Write a version down, unless an earlier transfer has.
+
+        Raises:
+            SourceChanged: The lineage has another version of this number since it was chosen.
+        """
         location, name = received.lineage.location, version_file(received.version)
         path = f"{location.prefix}{name}"
-        assert location.branch is not None
-        has_ref = self._target.forks.find(location.uri, location.branch) is not None
-        if not has_ref or not self._to.find(f"{dataset}/{path}"):
+        there = self._find_version(location, received.version)
+        if there is None or self._find_ref(location) is None:
             self._to.write(f"{dataset}/{path}", received.data)
             Recorder(self._to.storage_options).record_files(location.uri, [path])
+        elif find_transaction_file(manifest_in(there)) != find_transaction_file(
+            manifest_in(received.data)
+        ):
+            raise SourceChanged(f"{self._to.uri}/{dataset}/{path}")
 
     def _find_lineage(self, entry: TableEntry) -> _Lineage:
         """Where a version is received: with others of its lineage, or on a new one."""
         key = (entry.table_path, entry.table_branch)
         known = self._lineages.get(key)
-        if known is not None and not self._is_taken(known.location, entry):
+        if known is not None and self._can_hold(known, entry):
             return known
         parent = self._find_parent(entry)
-        uri = self._target.root.child(entry.table_path)
-        name = f"{RECEIVED}{entry.transaction_uuid or f'version-{entry.version}'}"
         if parent is None:
             self._refuse_other_table(entry)
-            lineage = _Lineage(TableLocation(uri, name), None, 0, entry.version)
-        else:
-            lineage = _Lineage(
-                TableLocation(uri, name),
-                parent.table_branch,
-                parent.version,
-                entry.version,
-                self._places_of(parent),
-            )
-        self._lineages[key] = lineage
+        name = entry.transaction_uuid or f"version-{entry.version}"
+        lineage = self._make_lineage(entry, name, parent)
+        if not self._can_hold(lineage, entry):
+            lineage = self._make_lineage(entry, f"{name}.{entry.version}", parent)
+        self._lineages[key] = self._by_place[lineage.location] = lineage
         return lineage
+
+    def _make_lineage(self, entry: TableEntry, name: str, parent: TableEntry | None) -> _Lineage:
+        location = TableLocation(self._target.root.child(entry.table_path), f"{RECEIVED}{name}")
+        if parent is None:
+            return _Lineage(location, None, 0, entry.version)
+        return _Lineage(
+            location,
+            parent.table_branch,
+            parent.version,
+            entry.version,
+            self._places_of(parent),
+        )
+
+    def _can_hold(self, lineage: _Lineage, entry: TableEntry) -> bool:
+        """Whether a version can be received on a lineage, which may be there already.
+
+        A version may have been followed by different ones in different stores, and one transaction
+        may have several versions. What comes to a lineage that is there has to come from where
+        the lineage came from: only that is kept together with it.
+        """
+        location = lineage.location
+        if self._by_place.get(location, lineage) is not lineage:
+            return False
+        there = self._find_version(location, entry.version)
+        if there is not None:
+            name = find_transaction_file(manifest_in(there)) or ""
+            return name.endswith(f"-{entry.transaction_uuid}.txn")
+        ref = self._find_ref(location)
+        place = (lineage.parent, lineage.parent_version)
+        return ref is None or (ref.parent_branch, ref.parent_version) == place
+
+    def _find_version(self, location: TableLocation, version: int) -> bytes | None:
+        """A version of this store as it is written down, None when there is none."""
+        with suppress(FileNotFoundError):
+            return Files(location.uri, self._to.storage_options).read(
+                f"{location.prefix}{version_file(version)}"
+            )
+        return None
+
+    def _find_ref(self, location: TableLocation) -> BranchInfo | None:
+        assert location.branch is not None
+        return self._target.forks.find(location.uri, location.branch)
 
     def _refuse_other_table(self, entry: TableEntry) -> None:
         """Refuse a table that lies where this store has another one.
@@ -239,18 +284,6 @@ class TableImport:
                 "added the type with an earlier Omnigraph — nothing was published; export it from "
                 "one of them, drop it there, pull and load it"
             )
-
-    def _is_taken(self, location: TableLocation, entry: TableEntry) -> bool:
-        """Whether a received lineage goes on with another version of this number.
-
-        A version may have been followed by different ones in different stores.
-        """
-        try:
-            there = self._read_version(self._to, replace(entry, table_branch=location.branch))
-        except SourceChanged:
-            return False
-        name = find_transaction_file(manifest_in(there)) or ""
-        return not name.endswith(f"-{entry.transaction_uuid}.txn")
 
     def _find_parent(self, entry: TableEntry) -> TableEntry | None:
         """The newest version here that a version of the source came from."""
@@ -289,19 +322,21 @@ class TableImport:
 
     def renumber(self, entry: TableEntry, version: int) -> TableEntry:
         """Show a version of this store under a greater number."""
-        uri = self._target.root.child(entry.table_path)
-        name = f"{RECEIVED}{entry.transaction_uuid or uuid4().hex}.{version}"
-        lineage = _Lineage(TableLocation(uri, name), entry.table_branch, entry.version, version)
-        data = self._read_version(self._to, entry)
+        shown = replace(entry, version=version)
+        name = f"{entry.transaction_uuid or uuid4().hex}.{version}"
+        lineage = self._make_lineage(shown, name, entry)
+        if not self._can_hold(lineage, shown):
+            lineage = self._make_lineage(shown, f"{uuid4().hex}.{version}", entry)
         moved = place_files(
-            data, lineage.location, entry.table_branch, lambda _, where: where, version=version
+            self._read_version(self._to, entry),
+            lineage.location,
+            entry.table_branch,
+            lambda _, where: where,
+            version=version,
         )
-        path, file = entry.table_path, version_file(version)
-        self._to.write(f"{path}/{lineage.location.prefix}{file}", moved)
-        full = f"{lineage.location.prefix}{file}"
-        Recorder(self._to.storage_options).record_files(lineage.location.uri, [full])
+        self._write_version(entry.table_path, _Received(lineage, version, moved))
         self._write_ref(lineage)
-        return replace(entry, table_branch=name, version=version)
+        return replace(shown, table_branch=lineage.location.branch)
 
     # Files
 
@@ -364,9 +399,9 @@ class TableImport:
     def _write_ref(self, lineage: _Lineage) -> None:
         """Make a lineage one that Lance knows: from here on its files are kept."""
         location, branch = lineage.location, lineage.location.branch
-        assert branch is not None
-        if self._target.forks.find(location.uri, branch) is not None:
+        if self._find_ref(location) is not None:
             return
+        assert branch is not None
         parent = lineage.parent
         info = None if parent is None else self._target.forks.find(location.uri, parent)
         mapping = [] if info is None else [each.split(":") for each in info.identifier.split("/")]

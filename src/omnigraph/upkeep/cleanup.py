@@ -270,6 +270,8 @@ def _find_needed(
         shown = read(base)
         if shown is not None:  # an earlier Omnigraph may have removed it
             needed.just_this(shown)
+            if has_received:
+                needed.forks |= find_forks([shown])
         if base.branch == MAIN:
             needed.single[MANIFEST].add((shown or base).manifest_version)
     return needed
