@@ -58,7 +58,10 @@ def check_assignments(
         assignments.append(_check_assignment(each, owner, scope, matched))
         if each.property in seen:
             raise TypeCheckError(
-                f"{owner.name}.{each.property} is assigned twice", code="T13", span=each.span
+                f"{owner.name}.{each.property} is assigned twice",
+                code="T13",
+                span=each.span,
+                hint="leave one of the two out",
             )
         seen.add(each.property)
     return tuple(assignments)
@@ -121,7 +124,12 @@ def _check_value(value: Expr, slot: Slot, scope: Scope) -> Operand:
 
 def _check_null(slot: Slot, span: Span) -> Null:
     if not slot.type.nullable:
-        raise TypeCheckError(f"{slot.label} is required and cannot be null", code="T27", span=span)
+        raise TypeCheckError(
+            f"{slot.label} is required and cannot be null",
+            code="T27",
+            span=span,
+            hint=f"give a {slot.type}, or declare it as `{slot.type}?` in the schema",
+        )
     return Null(slot.type)
 
 

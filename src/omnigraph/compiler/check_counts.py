@@ -24,7 +24,9 @@ def check_count(word: str, count: CountTree | None, scope: Scope) -> Count | Non
         f"{word} needs an integer that is not nullable, and {problem}",
         code="T34",
         span=count.span,
-        hint="give the parameter a default: `= 10`" if found is not None else None,
+        hint="give the parameter a default: `= 10`"
+        if found is not None
+        else f"declare it: `query name(${count.name}: I64)`",
     )
 
 

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from omnigraph.catalog.model import InterfaceType
 from omnigraph.compiler.check_values import NOW, constant
-from omnigraph.compiler.functions import PATH_FUNCTIONS, check_call, require_count
+from omnigraph.compiler.functions import PATH_FUNCTIONS, check_call, require_count, require_known
 from omnigraph.compiler.path_calls import check_path_call
 from omnigraph.compiler.scope import Scope, type_of
 from omnigraph.errors import TypeCheckError, did_you_mean
@@ -178,11 +178,16 @@ def _bad_operands(
         ArithmeticOp.MINUS: "two numbers, or a date and a duration",
     }.get(op, "two numbers")
     is_time_of_day = left.scalar is Scalar.DATE and right.is_duration
+    hint = None
+    if is_time_of_day:
+        hint = "a Date takes whole days: days(n)"
+    elif (left.is_text and right.is_numeric) or (left.is_numeric and right.is_text):
+        hint = "a number is not turned into text: return both, and join them in the caller"
     return TypeCheckError(
         f"{op} needs {needs}, got {left} and {right}",
         code="T26",
         span=span,
-        hint="a Date takes whole days: days(n)" if is_time_of_day else None,
+        hint=hint,
     )
 
 
@@ -202,6 +207,7 @@ def _check_function(expression: FunctionExpr, scope: Scope) -> Operand:
         return _check_type(expression, scope)
     if expression.name == "coalesce":
         return _check_coalesce(expression, scope)
+    require_known(expression.name, expression.span)
     arguments = [check_scalar(each, scope) for each in expression.arguments]
     spans = [each.span for each in expression.arguments]
     return check_call(expression.name, arguments, spans, expression.span)
@@ -255,12 +261,20 @@ def _common(values: list[Operand], what: str, span: Span) -> PropertyType:
     types = [each.type for each in values if not isinstance(each, Null)]
     if not types:
         raise TypeCheckError(
-            f"the {what} are all null, so they have no type", code="T30", span=span
+            f"the {what} are all null, so they have no type",
+            code="T30",
+            span=span,
+            hint="give one of them a value",
         )
     found = common_type(types)
     if found is None:
         shown = dict.fromkeys(_plain(each) for each in types)
-        raise TypeCheckError(f"{what} are {' and '.join(shown)}", code="T30", span=span)
+        raise TypeCheckError(
+            f"{what} are {' and '.join(shown)}",
+            code="T30",
+            span=span,
+            hint="they all need one type: nothing is converted",
+        )
     if found.is_duration or found.is_blob or found.is_vector:
         noun = "durations" if found.is_duration else f"{found.scalar} values"
         raise TypeCheckError(f"{what} cannot be {noun}", code="T26", span=span)

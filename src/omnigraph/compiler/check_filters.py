@@ -198,8 +198,20 @@ def _require_comparable(left: PropertyType, right: PropertyType, clause: FilterC
         )
     if not left.compatible_with(right):
         days = {left.scalar, right.scalar} == {Scalar.DATE, Scalar.DATETIME}
-        hint = "write date(now()) to compare days" if days else None
+        hint = "write date(now()) to compare days" if days else _hint_text_as_time(left, right)
         raise _mismatch(f"cannot compare {left} with {right}", clause.span, hint)
+
+
+def _hint_text_as_time(left: PropertyType, right: PropertyType) -> str | None:
+    """A text is no date: how one is written."""
+    scalars = {left.scalar, right.scalar} - {Scalar.STRING}
+    if not (left.is_text or right.is_text):
+        return None
+    if scalars == {Scalar.DATE}:
+        return 'write the day as date("2024-01-31"), or declare the parameter as Date'
+    if scalars == {Scalar.DATETIME}:
+        return 'write it as datetime("2024-01-31T00:00:00Z"), or declare the parameter as DateTime'
+    return None
 
 
 def _operand(expression: Expr, scope: Scope) -> Operand:
@@ -241,7 +253,7 @@ def _no_value(expression: Expr, scope: Scope) -> str | None:
         case VariableExpr(name) if name not in scope.params and scope.variable(name) is not None:
             return (
                 f"`${name}` is a node, and a comparison needs a value; "
-                f"name a property, as in `${name}.property`"
+                f"name a property, as in `${name}.property`: two nodes are one if their keys are"
             )
         case NearestExpr() | RrfExpr() | TextSearchExpr():
             return "a ranking orders rows and is not compared; move it to `order`"

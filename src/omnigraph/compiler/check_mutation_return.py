@@ -121,7 +121,8 @@ def _scope_of(ops: Sequence[MutationOp], labelled: Sequence[PlainOp], scope: Sco
 def _refuse_groups(projection: Projection) -> None:
     for each in walk(projection):
         if isinstance(each, (AggregateExpr, CollectExpr)):
-            raise _refuse("the return of a mutation has no aggregates", each.span)
+            hint = "return the rows; the result counts what was changed"
+            raise _refuse("the return of a mutation has no aggregates", each.span, hint)
         if isinstance(each, (NearestExpr, RrfExpr, TextSearchExpr, FuzzyExpr)):
             raise _refuse("the return of a mutation has no scores", each.span)
 

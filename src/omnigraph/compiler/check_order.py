@@ -136,6 +136,7 @@ def _check_rankings(typed: list[tuple[Ordering, Typed]], *, has_limit: bool) -> 
                     "a nearest order decides alone and cannot be combined with an alias",
                     code="T18",
                     span=ordering.span,
+                    hint="leave the alias out",
                 )
 
 

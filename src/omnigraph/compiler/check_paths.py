@@ -48,7 +48,11 @@ def check_weight(clause: Traversal, edge: EdgeType) -> None:
     if clause.weight is None:
         return
     if clause.shortest is not Shortest.ANY:
-        raise _bad_weight(clause, "by needs shortest: it looks for the path of least weight")
+        raise _bad_weight(
+            clause,
+            "by needs shortest: it looks for the path of least weight",
+            f"write `shortest {clause.edge} by {clause.weight}`",
+        )
     if clause.has_bounds:
         raise _bad_weight(clause, "by needs shortest without numbers in its bounds")
     found = edge.properties.get(clause.weight)
@@ -60,7 +64,9 @@ def check_weight(clause: Traversal, edge: EdgeType) -> None:
         )
     if not found.type.is_numeric:
         raise _bad_weight(
-            clause, f"by needs a numeric property, and `{clause.weight}` is {found.type}"
+            clause,
+            f"by needs a numeric property, and `{clause.weight}` is {found.type}",
+            "leave `by` out to count hops",
         )
 
 

@@ -220,7 +220,10 @@ def _lone_null(expression: NullExpr) -> AliasRef:
 def _readable_value(found: Value, expression: Expr) -> Value:
     if found.type.is_duration:
         raise TypeCheckError(
-            "a duration cannot be returned or ordered by", code="T26", span=expression.span
+            "a duration cannot be returned or ordered by",
+            code="T26",
+            span=expression.span,
+            hint="add it to a date",
         )
     return found
 
@@ -264,7 +267,10 @@ def bare_projection(projection: Projection) -> TypeCheckError:
 
 def _unexecutable(projection: Projection) -> Refusal:
     if isinstance(projection.expression, AliasExpr):
-        advice = f"`{projection.expression.name}` names no value; write `$variable.property`"
+        name = projection.expression.name
+        advice = f"`{name}` names no value; write `$variable.property`"
+        if name == "distinct":
+            advice = "`distinct` stands before the braces: `return distinct { … }`"
     else:
         advice = "a search has no value of its own; use it in `match` or `order`"
     return Refusal("L304", f"unsupported projection expression: {advice}", span=projection.span)

@@ -176,17 +176,55 @@ def list_functions() -> list[str]:
     return sorted({*FUNCTIONS, *SPECIAL, *GRAMMAR_CALLS})
 
 
+ELSEWHERE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("size", "len", "char_length", "cardinality"), "write `length(…)`"),
+    **dict.fromkeys(("labels", "label"), "`type($x)` is the name of its type"),
+    "relationships": "write `edges($path)`",
+    "id": "the bare variable, `$x`, is the id of a node; of an edge it is `$e.id`",
+    "properties": "`$x { * }` returns the whole node or edge",
+    **dict.fromkeys(
+        ("interval", "duration"),
+        "write `days(n)`, `hours(n)` or `minutes(n)`, as in `now() - days(7)`",
+    ),
+    **dict.fromkeys(("timestamp", "localdatetime"), "write `now()`"),
+    **dict.fromkeys(("today", "current_date"), "write `date(now())`"),
+    **dict.fromkeys(
+        ("ifnull", "isnull", "nvl", "if", "iif"),
+        "write `coalesce(a, b)` or `case when … then … end`",
+    ),
+    "nullif": "write `case when $p.x != 1 then $p.x end`",
+    "concat": "Strings are joined by `+`",
+    **dict.fromkeys(("substr", "left", "right"), "write `substring(text, start, count)`"),
+    **dict.fromkeys(("ceil", "floor"), "write `round(…)`"),
+    **dict.fromkeys(("exists", "has"), "`… is not null` asks whether there is a value"),
+    **dict.fromkeys(("head", "last"), "order rows and use `limit 1`, or `min(…)` and `max(…)`"),
+    **dict.fromkeys(("mean", "average"), "write `avg(…)`"),
+    **dict.fromkeys(("array_agg", "group_concat", "string_agg"), "write `collect(…)`"),
+    **dict.fromkeys(
+        ("tostring", "tointeger", "tofloat", "cast"),
+        "nothing is converted; types come from the schema",
+    ),
+}
+"""What other languages call it, in lower case, and how it is said here."""
+
+
+def require_known(name: str, span: Span) -> None:
+    """Refuse a name that no function has (T25), before what its arguments are."""
+    known = (*FUNCTIONS, *SPECIAL)
+    if name in known:
+        return
+    hint = ELSEWHERE.get(name.lower()) or did_you_mean(name, known)
+    raise TypeCheckError(
+        f"unknown function '{name}'",
+        code="T25",
+        span=span,
+        hint=hint or f"there are {', '.join(sorted(known))}",
+    )
+
+
 def check_call(name: str, arguments: Sequence[Operand], spans: Sequence[Span], span: Span) -> Call:
-    """Type a call whose arguments have been typed."""
-    function = FUNCTIONS.get(name)
-    if function is None:
-        known = (*FUNCTIONS, *SPECIAL)
-        raise TypeCheckError(
-            f"unknown function '{name}'",
-            code="T25",
-            span=span,
-            hint=did_you_mean(name, known) or f"there are {', '.join(sorted(known))}",
-        )
+    """Type a call of a known function whose arguments have been typed."""
+    function = FUNCTIONS[name]
     kinds = (*function.parameters, *function.more)
     require_count(name, len(arguments), len(function.parameters), len(kinds), span)
     for argument, kind, at in zip(arguments, kinds, spans, strict=False):

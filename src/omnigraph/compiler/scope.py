@@ -336,7 +336,12 @@ def type_of(name: str, scope: Scope) -> Bound | None:
 def require_node(name: str, span: Span, scope: Scope) -> None:
     """Refuse a variable that is a score (T39) or a path (T36) where a node stands."""
     if name in scope.scores:
-        raise TypeCheckError(f"`${name}` is a score of top and no node", code="T39", span=span)
+        raise TypeCheckError(
+            f"`${name}` is a score of top and no node",
+            code="T39",
+            span=span,
+            hint="name a variable of the stage",
+        )
     if name in scope.paths:
         raise TypeCheckError(
             f"`${name}` is a path and no node",
@@ -356,6 +361,13 @@ def edge_hint(name: str, catalog: Catalog) -> str | None:
     return did_you_mean(name, [edge[0].lower() + edge[1:] for edge in catalog.edges])
 
 
+_ENDS_ELSEWHERE = {
+    name: f"the ends of an edge are `from` and `to`: write `{end}`"
+    for end, names in {"from": ("src", "source", "start"), "to": ("dst", "target")}.items()
+    for name in names
+}
+
+
 def require_property(
     owner: Bound, name: str, *, code: str, span: Span, also: tuple[str, ...] = ()
 ) -> Property:
@@ -366,7 +378,9 @@ def require_property(
             f"{owner.name} has no property `{name}`",
             code=code,
             span=span,
-            hint=interface_hint(owner, name) or did_you_mean(name, [*owner.properties, *also]),
+            hint=_ENDS_ELSEWHERE.get(name if also else "")
+            or interface_hint(owner, name)
+            or did_you_mean(name, [*owner.properties, *also]),
         )
     return found
 

@@ -60,6 +60,10 @@ def _hint_condition(situation: Situation) -> str | None:
         return "`not ( … )` negates a test, `not { … }` asks that a pattern does not exist"
     if situation.found == "null":
         return "test with `is null`; to leave a property empty, leave it out"
+    if re.search(r"\b(?:exists|has)\s*\([^()]*\)\s*\Z", situation.before):
+        return "`… is not null` asks whether there is a value"
+    if situation.found == "}" and re.search(r"[{\s]\$\w+\s*\Z", situation.before):
+        return "a node is bound with its type: `$p: Person`"
     if lacks_test(situation):
         return "compare it: `… = true`"
     return None
