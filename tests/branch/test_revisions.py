@@ -15,6 +15,7 @@ from omnigraph.errors import (
     CommitNotFound,
     NotFoundError,
     OmnigraphError,
+    RevisionNotFound,
 )
 from tests.branch.people import change, merged, new_people, state_of
 
@@ -168,6 +169,29 @@ def test_what_names_nothing_is_refused_in_plain_words(
 
     assert history.branches() == ["main", "review"]
     assert [tag.name for tag in history.tags()] == ["v1"]
+
+
+def test_an_unknown_revision_is_not_told_as_a_branch(history: og.Graph) -> None:
+    """The message lists what a revision may be, or the nearest branch or tag."""
+    for ask in (
+        lambda name: history.create_branch("new", from_=name),
+        lambda name: history.tag("new", at=name),
+        lambda name: history.diff(name, "main"),
+        lambda name: history.commits(name),
+        lambda name: history.reset_branch("review", to=name),
+    ):
+        for name, hint in (
+            ("elsewhere", "give a branch, a tag, or a commit by its id or the beginning"),
+            ("reviev", "did you mean `review`?"),
+            ("v11", "did you mean `v1`?"),
+            ("reviev~2", "did you mean `review`?"),
+        ):
+            with pytest.raises(RevisionNotFound) as caught:
+                ask(name)
+            base = name.partition("~")[0]
+            assert f"revision '{base}' not found: no branch, tag or commit" in str(caught.value)
+            assert hint in str(caught.value)
+            assert isinstance(caught.value, BranchNotFound)  # what programs have caught so far
 
 
 def test_a_branch_is_preferred_to_a_tag_and_a_tag_to_a_commit(tmp_path: Path) -> None:

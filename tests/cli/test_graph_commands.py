@@ -303,7 +303,7 @@ def test_an_invalid_address_is_refused(arguments: tuple[str, ...], code: int, me
     [
         (("create", "main"), "main"),
         (("create", "../out"), "is not a branch name"),
-        (("create", "x", "--from", "nope"), "branch 'nope' not found"),
+        (("create", "x", "--from", "nope"), "revision 'nope' not found"),
         (("delete", "nope"), "branch 'nope' not found"),
         (("delete", "main"), "cannot delete branch 'main'"),
     ],

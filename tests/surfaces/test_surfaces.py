@@ -143,8 +143,8 @@ def test_a_query_that_cannot_run_says_why(standing: Surface, source: str, text: 
 def test_what_is_not_there_cannot_be_read(standing: Surface) -> None:
     standing.query(PEOPLE, branch="nope").refused(404, "branch 'nope' not found")
     standing.query(PEOPLE, snapshot="nope").refused(404, "commit 'nope' not found")
-    standing.snapshot("nope").refused(404, "branch 'nope' not found")
-    standing.commits("nope").refused(404, "branch 'nope' not found")
+    standing.snapshot("nope").refused(404, "revision 'nope' not found")
+    standing.commits("nope").refused(404, "revision 'nope' not found")
     standing.commit("nope").refused(404, "commit 'nope' not found")
     standing.export("nope").refused(404, "branch 'nope' not found")
 
@@ -382,7 +382,7 @@ def test_tags_come_and_go_and_branches_start_there(surface: Surface) -> None:
     assert surface.tags().json == {"tags": [made]}
     assert surface.create_branch("past", "tag:team/v1").json["from"] == "tag:team/v1"
     surface.create_branch("other", "team/v1~99").refused(404, "before")
-    surface.create_tag("team/v1", "nope").refused(404, "branch 'nope' not found")
+    surface.create_tag("team/v1", "nope").refused(404, "revision 'nope' not found")
     surface.create_tag("a b").refused(400, "is not a tag name")
     assert surface.delete_tag("team/v1").json["name"] == "team/v1"
     surface.delete_tag("team/v1").refused(404, "tag 'team/v1' not found")
@@ -396,7 +396,7 @@ def test_a_branch_that_cannot_be_made_says_why(surface: Surface) -> None:
     surface.create_branch("../out").refused(400, "is not a branch name")
     surface.create_branch("__schema_apply_lock__").refused(400, "is a name of the engine")
     surface.create_branch("__mine").refused(400, "is a name of the engine")
-    surface.create_branch("new", "nope").refused(404, "branch 'nope' not found")
+    surface.create_branch("new", "nope").refused(404, "revision 'nope' not found")
     surface.create_branch("dev").refused(409, "branch 'dev' already exists")
     surface.create_branch("dev/x").refused(409, "dev")
 
@@ -591,11 +591,11 @@ def test_a_log_that_asks_for_what_cannot_be_is_refused(standing: Surface) -> Non
     standing.log(type="Person", id="nope").refused(404, "was never on branch 'main'")
     standing.log(after="nope").refused(404, "nope")
     standing.log(since="tomorrow").refused(400, "tomorrow")
-    standing.commits("nope", type="Person").refused(404, "branch 'nope' not found")
+    standing.commits("nope", type="Person").refused(404, "revision 'nope' not found")
 
 
 def test_comparisons_of_what_is_not_there_are_refused(standing: Surface) -> None:
-    standing.diff("nope").refused(404, "branch 'nope' not found")
+    standing.diff("nope").refused(404, "revision 'nope' not found")
     standing.diff("main", types=["Nope"]).refused(400, "there is no type 'Nope'")
     standing.preview_merge("nope").refused(404, "branch 'nope' not found")
     standing.log("nope").refused(404, "branch 'nope' not found")
