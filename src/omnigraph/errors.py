@@ -14,6 +14,7 @@
     │                                                          CommitNotFound VersionNotFound
     │                                                          EntityNotFound TagNotFound
     │                                                          MergeRequestNotFound
+    │                                                          RevisionNotFound
     ├── ConflictError       no effect; refresh, retry    409   ExpectedVersionMismatch KeyConflict
     │                                                          GraphExists PreconditionFailed (412)
     │                                                          EtagMismatch (412)
@@ -355,6 +356,19 @@ class BranchNotFound(NotFoundError):
         hint = did_you_mean(branch, known) or "list the branches to see those there are"
         super().__init__(f"branch '{branch}' not found — {hint}")
         self.branch = branch
+
+
+class RevisionNotFound(BranchNotFound):
+    """A revision names no branch, no tag and no commit."""
+
+    def __init__(self, revision: str, known: Iterable[str] = ()) -> None:
+        hint = did_you_mean(revision, known) or (
+            "give a branch, a tag, or a commit by its id or the beginning of one, perhaps with ~3 "
+            "or @{2026-11-01} behind it"
+        )
+        message = f"revision '{revision}' not found: no branch, tag or commit is called so — {hint}"
+        NotFoundError.__init__(self, message)
+        self.branch = revision
 
 
 class TagNotFound(NotFoundError):

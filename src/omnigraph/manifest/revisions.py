@@ -23,6 +23,7 @@ from omnigraph.errors import (
     BranchNotFound,
     CommitNotFound,
     NotFoundError,
+    RevisionNotFound,
     TagNotFound,
 )
 from omnigraph.manifest.branch_names import canonical_branch
@@ -153,13 +154,14 @@ def _find_base(coordinator: Coordinator, name: str) -> Snapshot:
     branch = canonical_branch(name)
     try:
         return coordinator.fresh(branch).snapshot()
-    except BranchNotFound as missing:
+    except BranchNotFound:
         tagged = coordinator.tags.find(branch)
         if tagged is not None:
             return tagged[1]
         commit = _find_by_start(coordinator, branch.upper())
         if commit is None:
-            raise missing from None
+            known = [*coordinator.branches(), *coordinator.tags.names()]
+            raise RevisionNotFound(name, known) from None
     return coordinator.snapshot_of(commit)
 
 
