@@ -103,6 +103,7 @@ def test_every_error_has_a_kind_and_a_status() -> None:
         errors.ExpectedVersionMismatch("node:Person", expected=3, actual=5),
         errors.BranchNotFound("dev", ["main", "dve"]),
         errors.RevisionNotFound("dev", ["main"]),
+        errors.RemoteNotFound("east", ["origin"]),
         errors.RecoveryRequired("reopen it", operation_id="01J"),
         errors.ParseError("no", span=Span(3, 4), hint="try that").with_source(
             SourceText("q.gq", "abc def")

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import BadRequestError, ConflictError, NotFoundError
+from omnigraph.errors import (
+    BadRequestError,
+    ConflictError,
+    GraphNotFound,
+    NotFoundError,
+    RemoteNotFound,
+)
 from omnigraph.failpoints import Failpoint
 from omnigraph.testing.crash import run_spawned
 from tests.cli.running import run
@@ -146,6 +152,26 @@ def test_a_name_that_could_not_begin_a_branch_is_refused(home: Path) -> None:
             with pytest.raises(BadRequestError):
                 graph.add_remote(name, "/elsewhere")
         assert graph.remotes() == []
+
+
+def test_an_unknown_remote_is_told_with_those_there_are(
+    pair: tuple[og.Graph, og.Graph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = pair
+    monkeypatch.chdir(tmp_path)  # where `away` is a graph, and no other name is a path
+    for graph, known in ((here, "there are no remotes"), (there, "the remotes are origin")):
+        for ask in (graph.push, graph.pull, graph.fetch):
+            with pytest.raises(RemoteNotFound, match=f"'elsewhere' not found.*{known}") as caught:
+                ask("elsewhere")
+            assert isinstance(caught.value, GraphNotFound)  # what programs have caught so far
+    with pytest.raises(RemoteNotFound, match=r"did you mean `origin`\?"):
+        there.fetch("orign")
+    told = run("push", "orign", "--store", "away")
+    assert (told.code, "did you mean `origin`?" in told.err) == (1, True)
+    with pytest.raises(GraphNotFound, match=r"no graph at '\./elsewhere'"):
+        there.fetch("./elsewhere")
+
+    assert here.fetch("away") == og.TransferResult()
 
 
 def test_no_secret_is_kept(pair: tuple[og.Graph, og.Graph]) -> None:
