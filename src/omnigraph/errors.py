@@ -14,7 +14,7 @@
     │                                                          CommitNotFound VersionNotFound
     │                                                          EntityNotFound TagNotFound
     │                                                          MergeRequestNotFound
-    │                                                          RevisionNotFound
+    │                                                          RevisionNotFound RemoteNotFound
     ├── ConflictError       no effect; refresh, retry    409   ExpectedVersionMismatch KeyConflict
     │                                                          GraphExists PreconditionFailed (412)
     │                                                          EtagMismatch (412)
@@ -347,6 +347,17 @@ class GraphNotFound(NotFoundError):
         file = "that is a file or below one, and a graph is a directory; name the directory"
         super().__init__(f"no graph at '{uri}' — {file if is_file else create}")
         self.uri = uri
+
+
+class RemoteNotFound(GraphNotFound):
+    """A name stands for no other store, and there is no graph at a path of that name."""
+
+    def __init__(self, name: str, known: Sequence[str] = ()) -> None:
+        there = f"the remotes are {', '.join(known)}" if known else "there are no remotes"
+        hint = did_you_mean(name, known) or "name one with `omnigraph remote add`, or give a path"
+        message = f"remote '{name}' not found, and no graph at that path: {there} — {hint}"
+        NotFoundError.__init__(self, message)
+        self.uri = name
 
 
 class BranchNotFound(NotFoundError):

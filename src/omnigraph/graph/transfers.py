@@ -50,10 +50,13 @@ def find_remote(session: Session, given: str | Path, name: str | None) -> Remote
     """The store that a call is about: one that has a name here, or one at an address.
 
     Its branches are fetched under `name`, that of the remote, or as `origin`.
+
+    Raises:
+        RemoteNotFound: It can only be a name, and no store is called so.
     """
     from omnigraph.transfer.remotes import ORIGIN, Remote, Remotes, check_name
 
-    found = Remotes(session.store.texts).find(given) if isinstance(given, str) else None
+    found = Remotes(session.store.texts).get(given) if isinstance(given, str) else None
     if found is None:
         found = Remote(ORIGIN, str(given))
     return found if name is None else Remote(check_name(name), found.uri)

@@ -13,7 +13,13 @@ import os
 from urllib.parse import urlsplit
 
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import BadRequestError, ConflictError, NotFoundError, with_suggestion
+from omnigraph.errors import (
+    BadRequestError,
+    ConflictError,
+    NotFoundError,
+    RemoteNotFound,
+    with_suggestion,
+)
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import MAIN
 from omnigraph.manifest.branch_names import canonical_branch, is_internal
@@ -79,6 +85,17 @@ class Remotes:
             return None if text is None else Remote(name, str(json.loads(text)["uri"]))
         except (ValueError, TypeError, KeyError):
             return None
+
+    def get(self, given: str) -> Remote | None:
+        """The store of a name; None for what is an address.
+
+        Raises:
+            RemoteNotFound: It has the form of a name, none is known, and nothing is at that path.
+        """
+        found = self.find(given)
+        if found is None and _is_name(given) and not os.path.exists(given):
+            raise RemoteNotFound(given, [each.name for each in self.list()])
+        return found
 
     def names(self) -> list[str]:
         files = self._texts.list_dir(DIRECTORY)
