@@ -103,22 +103,23 @@ def help_text(command: str) -> str:
 
 
 def error_classes(base: type[OmnigraphError] = OmnigraphError) -> Iterator[type[OmnigraphError]]:
-    """Every error class of the package under `base`, in the order of the source."""
-    for name, found in vars(errors).items():
-        if inspect.isclass(found) and issubclass(found, base) and found.__name__ == name:
-            yield found
+    """`base` and every error class of `omnigraph.errors` under it, in the order of the source."""
+    yield base
+    for found in base.__subclasses__():
+        if found.__module__.startswith(f"{errors.__name__}."):
+            yield from error_classes(found)
 
 
 def error_index() -> str:
     """The error classes, grouped by what the caller does next."""
     advice = dict(re.findall(r"(?m)^ *[├└]── (\w+) {2,}(\S.*?)  ", errors.__doc__ or ""))
     parts = []
-    for group in error_classes():
-        if group.__base__ is OmnigraphError:
-            parts.append(f"### {group.__name__}: {advice[group.__name__]}\n")
-            parts.append("| error | kind | HTTP | what it says |\n|---|---|---|---|")
-            parts.extend(_error_row(found) for found in error_classes(group))
-            parts.append("")
+    groups = [each for each in error_classes() if each.__base__ is OmnigraphError]
+    for group in sorted(groups, key=lambda each: list(advice).index(each.__name__)):
+        parts.append(f"### {group.__name__}: {advice[group.__name__]}\n")
+        parts.append("| error | kind | HTTP | what it says |\n|---|---|---|---|")
+        parts.extend(_error_row(found) for found in error_classes(group))
+        parts.append("")
     return "\n".join(parts).rstrip()
 
 
