@@ -73,6 +73,29 @@ def test_the_image_is_made_of_files_that_exist_and_runs_a_command_that_does() ->
     assert health[0] in {each.path for each in OPERATIONS}
 
 
+def test_the_build_of_the_image_has_every_file_that_the_wheel_is_made_of() -> None:
+    import tomllib
+
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wheel = whole["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {
+        "pyproject.toml",
+        whole["project"]["readme"],
+        *whole["project"]["license-files"],
+        *wheel["packages"],
+        wheel["hooks"]["custom"]["path"],
+    }
+    copied = {
+        name
+        for word, rest in read_dockerfile()
+        if word == "COPY" and not rest.startswith("--from")
+        for name in rest.split()[:-1]
+    }
+
+    for name in needed:
+        assert any(Path(name).is_relative_to(each) for each in copied), name
+
+
 def test_the_command_of_the_image_serves_the_configuration_beside_it(tmp_path: Path) -> None:
     arguments = json.loads(dict(read_dockerfile())["CMD"])
     given = dict(zip(arguments[::2], arguments[1::2], strict=True))
