@@ -14,8 +14,9 @@ from hypothesis import settings
 from tests import scratch
 from tests.depth import IS_TORTURE
 from tests.small_disk import disk
+from tests.suite_spark import spark, spark_disk
 
-__all__ = ["disk"]
+__all__ = ["disk", "spark", "spark_disk"]
 
 scratch.move_to_memory()
 scratch.skip_flushes()

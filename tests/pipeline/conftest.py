@@ -15,7 +15,6 @@ from omnigraph.pipeline.archive import ARCHIVE_VARIABLE
 from omnigraph.pipeline.engine import CHECK_ROWS_VARIABLE, PART_BYTES_VARIABLE
 from omnigraph.testing.inside import inside
 from tests.ready import copy_ready
-from tests.small_disk import mounted
 
 SCHEMA = """
 node Person {
@@ -38,9 +37,6 @@ edge Rates: Person -> Team @card(0..2) { stars: I32?  @key(src, dst) }
 
 # The suite uses a class archive that the machine has, and leaves none behind.
 os.environ.setdefault(ARCHIVE_VARIABLE, "use")
-
-SPARK_DAEMON = "tests.spark.daemon"
-SPARK_DISK_SIZE = 1 << 30
 
 SPARK = pytest.param("spark", marks=pytest.mark.xdist_group("spark"))
 
@@ -72,27 +68,6 @@ class Loads:
 
     def versions(self) -> dict[str, int]:
         return {key: entry.version for key, entry in self.graph.snapshot().entries.items()}
-
-
-@pytest.fixture(scope="session")
-def spark_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where Spark keeps its files: a disk of its own, where the machine lets us mount one."""
-    folder = tmp_path_factory.mktemp("spark")
-    with mounted(folder, SPARK_DISK_SIZE):
-        yield folder
-
-
-@pytest.fixture(scope="session")
-def spark(spark_disk: Path) -> Iterator[Any]:
-    """One Spark for the whole suite; its Python workers have their imports from the start."""
-    settings = {
-        "master": "local[2,4]",
-        "spark.local.dir": str(spark_disk),
-        "spark.python.daemon.module": SPARK_DAEMON,
-    }
-    made = og.spark.session(settings)
-    yield made
-    made.stop()
 
 
 @pytest.fixture(params=["one range", "many ranges", SPARK])

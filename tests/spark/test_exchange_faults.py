@@ -18,11 +18,12 @@ from omnigraph.pipeline.engine import CHECK_ROWS_VARIABLE, PART_BYTES_VARIABLE
 from omnigraph.pipeline.runner import InlineRunner
 from omnigraph.pipeline.spark_runner import SparkRunner
 from tests.depth import IS_TORTURE
-from tests.pipeline.conftest import SCHEMA, SPARK, SPARK_DISK_SIZE, knows, person, unclaimed_files
+from tests.pipeline.conftest import SCHEMA, SPARK, knows, person, unclaimed_files
 from tests.small_disk import disk, full, resize, used
 from tests.spark.cluster_work import WALK, make_records
 from tests.spark.test_cluster_faults import assert_ages
 from tests.spark.test_faults import wait_for
+from tests.suite_spark import SPARK_DISK_SIZE
 
 __all__ = ["disk"]
 

@@ -21,9 +21,10 @@ from omnigraph.errors import OmnigraphError, SparkError, StorageFull
 from omnigraph.pipeline.engine import CONCURRENCY_VARIABLE, PART_BYTES_VARIABLE
 from omnigraph.pipeline.stage import stage_range
 from tests.depth import depth
-from tests.pipeline.conftest import SCHEMA, SPARK_DAEMON, person, unclaimed_files
+from tests.pipeline.conftest import SCHEMA, person, unclaimed_files
 from tests.pipeline.test_kills import assert_whole, data, graph_path
 from tests.small_disk import disk, resize, used
+from tests.suite_spark import SPARK_DAEMON
 
 __all__ = ["data", "disk", "graph_path"]
 
