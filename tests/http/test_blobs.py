@@ -117,7 +117,7 @@ def test_conditions_decide_by_the_etag(client: Client) -> None:
         ({"property": "fil"}, 400, "did you mean `file`?"),
         ({"type": "Dok"}, 400, "Dok"),
         ({"entity": "thing"}, 400, "expected 'node' or 'edge'"),
-        ({"branch": "nope"}, 404, "branch 'nope' not found"),
+        ({"branch": "nope"}, 404, "revision 'nope' not found"),
         ({"snapshot": "nope"}, 404, "nope"),
         ({"branch": "main", "snapshot": "x"}, 400, "branch or snapshot, not both"),
         ({"blob": "x"}, 400, "there is no parameter `blob`"),
