@@ -93,6 +93,18 @@ def test_a_clone_of_a_graph_that_is_written_to_is_one_state_of_it(
         assert find_damage(path) == []
 
 
+def test_a_clone_leaves_out_what_writers_have_not_finished(home: Path, tmp_path: Path) -> None:
+    """A file of Lance has a temporary name until it is whole; another size or none later."""
+    directory = next(home.glob("nodes/*/data"))
+    (directory / ".tmpQSxz7a").write_bytes(b"")
+    (directory.parent / "_versions" / "18446744073709551600.manifest#12").write_bytes(b"")
+
+    clone(home, tmp_path / "copy")
+
+    copied = list_files(tmp_path / "copy")
+    assert not [path for path in copied if ".tmp" in path or "#" in path]
+
+
 def count_files(home: Path, tmp_path: Path) -> int:
     with arm_failpoints({Failpoint.TRANSFER_BEFORE_FILE: "count"}) as hits:
         clone(home, tmp_path / "counted")
