@@ -1,8 +1,8 @@
 """Dataset files: which files of a dataset some versions of its lineages consist of.
 
 A lineage is taken up to one version: later ones belong to writes that are not published, or came
-after. Data, deletion and index files have names that are used once, and appear whole, so all that
-a lineage has are taken; those that no version names yet do no harm.
+after. Data, deletion and index files have names that are used once, and appear whole under them, so
+all that a lineage has are taken; those that no version names yet do no harm.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from omnigraph.dataclass import dataclass
 from omnigraph.errors import SourceChanged, StorageError
 from omnigraph.storage.checksum_records import DIRECTORY, decode_records
 from omnigraph.storage.checksums import Checksum
+from omnigraph.storage.leftovers import is_temporary
 from omnigraph.storage.listing import Files, Listed
 from omnigraph.storage.location import REFS, VERSIONS, parse_version, ref_file
 
@@ -23,8 +24,13 @@ Lineages: TypeAlias = Mapping[str | None, int]
 """Lance branch, None for the main lineage → the last version that is taken."""
 
 _INSIDE = re.compile(
-    r"(?:tree/(?P<branch>.+?)/)?(?P<kind>_versions|_transactions|_deletions|_indices|data)/[^#]+"
+    r"(?:tree/(?P<branch>.+?)/)?(?P<kind>_versions|_transactions|_deletions|_indices|data)/.+"
 )
+
+
+def _place(relative: str) -> re.Match[str] | None:
+    """The lineage and the kind of a file; None of one that is not whole yet, and of all others."""
+    return None if is_temporary(relative) else _INSIDE.fullmatch(relative)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +50,13 @@ class DatasetFile:
     @property
     def is_lasting(self) -> bool:
         """Whether its name is used once: then a file of that name and size is this one."""
-        found = _INSIDE.fullmatch(self.relative)
+        found = _place(self.relative)
         return found is not None and found["kind"] != VERSIONS
 
 
 def is_recorded(relative: str) -> bool:
     """Whether a file below a dataset is one whose checksum is recorded when it is written."""
-    found = _INSIDE.fullmatch(relative)
+    found = _place(relative)
     return found is not None and not relative.endswith(".json")
 
 
@@ -69,7 +75,7 @@ def list_files(root: Files, dataset: str, lineages: Lineages) -> list[DatasetFil
 def _select(listed: Mapping[str, Listed], lineages: Lineages) -> Iterator[str]:
     refs = {ref_file(each) for each in lineages if each is not None}
     for path in listed:
-        found = _INSIDE.fullmatch(path)
+        found = _place(path)
         if found is None or found["branch"] not in lineages:
             if path in refs:
                 yield path
