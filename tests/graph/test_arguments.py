@@ -303,3 +303,9 @@ def test_what_is_inside_an_argument_is_refused_as_well(graph: og.Graph) -> None:
     ):
         with pytest.raises(OmnigraphError):
             act()
+
+
+@pytest.mark.parametrize("name", ["commits", "log", "log_patches"])
+def test_an_option_that_no_log_has_is_refused_by_name(graph: og.Graph, name: str) -> None:
+    with pytest.raises(TypeError, match="has no argument 'author'"):
+        getattr(graph, name)("main", author="ann")

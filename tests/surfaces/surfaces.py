@@ -20,8 +20,8 @@ from omnigraph import wire
 from omnigraph.cli.local import LocalGraph
 from omnigraph.commit_note import CommitNote, parse_metadata
 from omnigraph.errors import OmnigraphError, SourceError
+from omnigraph.graph.calls.upkeep import run_upkeep
 from omnigraph.graph.check_files import read_checks
-from omnigraph.graph.upkeep import run_upkeep
 from omnigraph.undo_calls import PickCall, RestoreCall, RevertCall, UndoCall
 from omnigraph.wire import RequestVerb
 from tests.cli.running import run

@@ -313,7 +313,7 @@ class LocalGraph(LocalRequests):
         return wire.explanation_to_json(explained)
 
     def run_upkeep(self, kind: str, options: Mapping[str, Any]) -> Json:
-        from omnigraph.graph.upkeep import run_upkeep
+        from omnigraph.graph.calls.upkeep import run_upkeep
 
         given = {name: value for name, value in options.items() if value is not None}
         return run_upkeep(self.graph, kind, given)

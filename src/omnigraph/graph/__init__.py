@@ -1,21 +1,20 @@
 """`Graph`: open, query, mutate, load, branch, merge. This package alone knows every part.
 
-open_graph.py        `init` and `open`
-graph.py             `Graph`: every public call
+open_graph.py        `init` and `open`: settings.py, store.py, relocation.py
+graph.py             `Graph`: its parts by subject, and its life
 arguments.py         checks what a call is given against its annotations
 session.py           what the calls work on: store, schema, known states, caches, policy
-mutations.py         a mutation as one commit      loads.py  what a load needs around it
-store.py             the parts of a graph in storage
-settings.py          what `open` is given as `spark` and `config`
+calls/               the public calls, one file per subject: signature, docstring, permission
+
+What the calls do, beyond what the packages below do for them:
+
+query_source.py, bound_params.py, reads.py, algorithms.py       a read, from its text to rows
+subgraph.py, state_view.py, picture.py, picture_widget.py       rows as nodes and edges to look at
+arrays.py, conversions.py, overview.py                          a graph as arrays, and at a glance
+mutations.py, loads.py, merges.py, blob_reader.py, blob_writer.py, results.py    writes
+undo_requests.py, merge_requests.py, check_files.py             undo, review, checks
 commit_observers.py  readers that are made ready for a commit before it is published
-query_source.py      a query given as text or as a file
-blob_reader.py       the bytes of a Blob
-subgraph.py          what a read matched, as nodes and edges
-picture.py           a subgraph to look at          picture_widget.py  with the renderer of `ui/`
-results.py           what writes return
-versions.py          the calls that name states, or bring them to another store
-transfers.py         what needs no open graph: clone, restore a backup
-relocation.py        what an open does with a graph that was moved or copied
+transfers.py         exchange with other stores: clone, restore a backup, fetch, push
 verify_at.py         verification of a graph that may not open
 """
 

@@ -20,6 +20,7 @@ from typing import (
     TypeAlias,
     TypeVar,
     Union,
+    Unpack,
     get_args,
     get_origin,
     get_type_hints,
@@ -74,6 +75,8 @@ def check_call(call: Callable[P, T], load_types: LoadTypes = dict) -> Callable[P
     """
     code = call.__code__
     names = code.co_varnames[: code.co_argcount]
+    # Options by a TypedDict: Python itself would take any name for them.
+    is_closed = any(str(text).startswith("Unpack[") for text in call.__annotations__.values())
     expected: dict[str, _Expected] = {}
 
     @wraps(call)
@@ -84,6 +87,8 @@ def check_call(call: Callable[P, T], load_types: LoadTypes = dict) -> Callable[P
         for name, value in zip(names, args, strict=False):
             _check(name, value, expected.get(name))
         for name, value in options.items():
+            if is_closed and name not in expected:
+                raise TypeError(f"{call.__name__}() has no argument '{name}'")
             _check(name, value, expected.get(name))
         return call(*args, **options)
 
@@ -119,6 +124,10 @@ def _read_annotations(call: Callable[..., Any], load_types: LoadTypes) -> dict[s
         hints = get_type_hints(arguments, call.__globals__)
     except NameError:
         hints = get_type_hints(arguments, call.__globals__ | load_types())
+    for name, hint in list(hints.items()):
+        if get_origin(hint) is Unpack:
+            del hints[name]
+            hints |= get_type_hints(get_args(hint)[0])
     return {name: _expect(hint) for name, hint in hints.items()}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from omnigraph.graph import Graph
-from omnigraph.graph.graph import poll_small_pages
+from omnigraph.graph.calls.changes import poll_small_pages
 from omnigraph.pipeline.export import to_line
 from omnigraph.server.call import Call
 from omnigraph.server.envelope import json_response

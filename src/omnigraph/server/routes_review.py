@@ -14,7 +14,8 @@ from omnigraph.branch.bisect import list_between
 from omnigraph.branch.entity_history import Blame, EntityHistory
 from omnigraph.errors import BadRequestError
 from omnigraph.graph import Graph
-from omnigraph.graph.graph import get_session, stream_diff_html
+from omnigraph.graph.calls.changes import stream_diff_html
+from omnigraph.graph.graph import get_session
 from omnigraph.manifest import Snapshot
 from omnigraph.pipeline.export import to_line
 from omnigraph.server.call import Call, query_text

@@ -17,8 +17,8 @@ from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.graph import Graph
+from omnigraph.graph.calls.upkeep import run_upkeep
 from omnigraph.graph.graph import get_session
-from omnigraph.graph.upkeep import run_upkeep
 from omnigraph.policy import Action
 from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.jobs import Body, Permit

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.catalog import Catalog
 from omnigraph.errors import BadRequestError
+from omnigraph.graph.calls.part import GraphPart
 from omnigraph.manifest import MAIN, Snapshot
 
 if TYPE_CHECKING:
@@ -17,10 +18,8 @@ if TYPE_CHECKING:
     from omnigraph.graph.subgraph import Subgraph
 
 
-class PictureCalls:
+class PictureCalls(GraphPart):
     """What `Graph` shows as nodes and edges; a part of that class."""
-
-    _session: Session
 
     def picture(
         self,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from omnigraph.compiler import require_read
 from omnigraph.errors import BadRequestError
 from omnigraph.graph.bound_params import bind_all
+from omnigraph.graph.calls.part import GraphPart
 from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.reads import run_read
 from omnigraph.graph.results import MutationResult
@@ -20,13 +21,10 @@ from omnigraph.manifest.branch_names import canonical_branch
 if TYPE_CHECKING:
     from omnigraph.branch.choices import Resolution
     from omnigraph.branch.merge import MergePreview, MergeResult
-    from omnigraph.graph.session import Session
 
 
-class UndoCalls:
+class UndoCalls(GraphPart):
     """What `Graph` can do about mistakes; a part of that class."""
-
-    _session: Session
 
     @overload
     def revert(

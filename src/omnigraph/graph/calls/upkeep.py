@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.graph.calls.part import GraphPart
 from omnigraph.manifest import MAIN
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.policy import Action
@@ -13,7 +14,6 @@ from omnigraph.write.recovery import retry_after_recovery
 
 if TYPE_CHECKING:
     from omnigraph.catalog import Catalog
-    from omnigraph.graph.session import Session
     from omnigraph.storage.table_tasks import TableTasks
     from omnigraph.upkeep.cleanup import CleanupReport
     from omnigraph.upkeep.doctor import DoctorReport
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from omnigraph.upkeep.repair import RepairReport
 
 
-class UpkeepCalls:
+class UpkeepCalls(GraphPart):
     """What `Graph` can do for itself; a part of that class.
 
     Answers of queries do not change. `on_progress` is called with an `UpkeepProgress` before each
     step. With a policy, `actor` needs its action.
     """
-
-    _session: Session
 
     def ensure_indices(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from omnigraph.graph.calls.part import GraphPart
 from omnigraph.manifest import MAIN
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.policy import Action
@@ -14,13 +15,10 @@ if TYPE_CHECKING:
     from omnigraph.branch.merge import MergeResult
     from omnigraph.branch.merge_request import MergeRequest, RequestList
     from omnigraph.graph.merge_requests import RequestPreview
-    from omnigraph.graph.session import Session
 
 
-class RequestCalls:
+class RequestCalls(GraphPart):
     """What `Graph` can do with merge requests; a part of that class."""
-
-    _session: Session
 
     def open_merge_request(
         self,
