@@ -18,6 +18,7 @@ from omnigraph.errors import (
     GraphNotFound,
     MergeConflicts,
     NotFastForward,
+    NotFoundError,
     UnrelatedHistories,
 )
 from omnigraph.failpoints import Failpoint, arm_failpoints
@@ -419,3 +420,53 @@ def test_a_version_that_a_store_shows_under_another_number_keeps_its_rows_in_a_t
         assert ages(third, "one") == {name: age for age, name in enumerate("abcde")}
         assert ages(third, "first/main") == {name: age for age, name in enumerate("abcdef")}
     assert find_damage(tmp_path / "third") == []
+
+
+def test_a_version_that_was_removed_is_not_taken_for_a_later_one_of_its_number(
+    tmp_path: Path,
+) -> None:
+    """A middle store shows what it received as version 4; the first one makes a version 4 later."""
+    first = new_graph(tmp_path / "first", self_care=False)
+    add(first, "person", name="ann")
+    for name in ("middle", "last"):
+        og.clone(first.uri, tmp_path / name, durability="process")
+    middle, last = (og.open(tmp_path / each, **OPTIONS) for each in ("middle", "last"))
+    commit = add(first, "person", name="x").commit_id
+    assert commit is not None
+    middle.optimize()  # a version of its own, so that the received one needs another number
+    first.push(middle.uri)
+    add(last, "person", name="own")
+    last.pull(middle.uri)
+    last.push(middle.uri)
+    last.fetch(middle.uri)
+    last.cleanup(keep=1, confirm=True)
+
+    add(first, "person", name="y")
+    last.fetch(first.uri, name="far")
+
+    assert names(last, "far/main") == ["ann", "x", "y"]
+    with pytest.raises(NotFoundError):
+        list(last.export(commit=commit))
+    last.pull(first.uri, name="far")
+    assert names(last) == ["ann", "own", "x", "y"]
+    assert find_damage(last.uri) == []
+
+
+def test_stores_that_both_removed_what_they_had_in_common_still_exchange(tmp_path: Path) -> None:
+    """Their tables are the same ones, though no version that both have is left."""
+    here = new_graph(tmp_path / "here", self_care=False)
+    add(here, "person", name="ann")
+    og.clone(here.uri, tmp_path / "there", durability="process")
+    there = og.open(tmp_path / "there", **OPTIONS)
+    for graph, name in ((here, "x"), (there, "y")):
+        add(graph, "pair", a=name, b=f"{name}-2")
+        graph.optimize()
+        graph.cleanup(keep=1, confirm=True)
+
+    there.fetch(here.uri)
+
+    assert names(there, "origin/main") == ["ann", "x", "x-2"]
+    with pytest.raises(ConflictError, match="no longer stored"):
+        there.pull(here.uri)
+    assert names(there) == ["ann", "y", "y-2"]
+    assert find_damage(there.uri) == []
