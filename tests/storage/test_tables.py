@@ -97,6 +97,18 @@ def test_what_is_not_there_is_typed(any_table: People) -> None:
     assert caught.value.version == 99
 
 
+def test_a_version_is_opened_as_what_its_transaction_made(any_table: People) -> None:
+    """A lineage that was removed and made again counts through the same numbers."""
+    any_table.append(0, 3)
+    made = any_table.head()
+    storage, location = any_table.storage, any_table.location
+
+    assert storage.open_pinned(location, made.version, made.transaction_uuid).row_count == 3
+    assert storage.open_pinned(location, made.version, None).row_count == 3
+    with pytest.raises(TableVersionNotFound):
+        storage.open_pinned(location, made.version, "another")
+
+
 @pytest.mark.accepts("S-046")
 @pytest.mark.parametrize("kind", STAGES)
 def test_staging_never_moves_head_and_commit_moves_it_by_one(full_table: People, kind: str) -> None:

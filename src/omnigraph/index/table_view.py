@@ -62,8 +62,8 @@ class TableView:
         self.table_key = entry.table_key
         self.id = to_table_id(tables, entry)
         location = tables.root.table(entry.table_path, entry.table_branch)
-        self.handle: TableHandle = tables.open_at(
-            location, entry.version, incarnation=entry.transaction_uuid, shown=entry.shown
+        self.handle: TableHandle = tables.open_pinned(
+            location, entry.version, entry.transaction_uuid, entry.shown
         )
         self.size = self.handle.row_count
         self.types = {field.name: field.type for field in self.handle.schema}

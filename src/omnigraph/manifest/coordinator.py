@@ -6,6 +6,7 @@ which hands the new state back, so a single writer never reads the manifest agai
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -55,13 +56,21 @@ from omnigraph.manifest.model import (
     TableEntry,
 )
 from omnigraph.manifest.retained_commits import RetainedCommits
-from omnigraph.manifest.rows import commits_newest_first, find_row, row_to_commit, rows_to_state
+from omnigraph.manifest.rows import (
+    commits_newest_first,
+    find_row,
+    list_locations,
+    row_to_commit,
+    rows_to_state,
+)
 from omnigraph.manifest.stamp import admit_branch_schemas, migrate
 from omnigraph.manifest.state_text import find_forks
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.handles import BranchInfo
+from omnigraph.storage.listing import Files
 from omnigraph.storage.location import TableLocation, version_file
 from omnigraph.storage.predicates import Compare, CompareOp, IsIn
+from omnigraph.storage.version_identity import is_version_of
 from omnigraph.ulids import new_ulid
 
 if TYPE_CHECKING:
@@ -234,14 +243,29 @@ class Coordinator:
         versions = found.filter(pc.equal(found["table_key"], table_key))["table_version"]
         return list(versions.to_pylist())
 
+    def list_transactions(self, state: ManifestState, path: str) -> set[str]:
+        """What made the versions of a table that a branch had ever shown, those that went too."""
+        pins = Compare("object_type", CompareOp.EQ, pa.scalar("table_version"))
+        columns = ["table_key", "location", "metadata"]
+        found = self._control.read(
+            lance_branch(state.branch), state.version, columns=columns, predicate=pins
+        ).rows
+        at_path = [each == path for each in list_locations(found)]
+        metadata = map(json.loads, found["metadata"].filter(pa.array(at_path)).to_pylist())
+        return {each.get("transaction_uuid") for each in metadata} - {None}
+
     def has_tables(self, snapshot: Snapshot) -> bool:
         """Whether the version of every table of a state is still there."""
         return all(map(self.has_version, snapshot.entries.values()))
 
     def has_version(self, entry: TableEntry) -> bool:
-        """Whether a version of a table is still there."""
-        prefix = TableLocation(entry.table_path, entry.table_branch).physical_uri
-        return self.retained.texts.exists(f"{prefix}/{version_file(entry.version)}")
+        """Whether a version of a table is still there, and no other one has its number by now."""
+        texts, fork = self.retained.texts, entry.table_branch
+        if fork is None:  # the numbers of a main lineage go up for as long as it is there
+            return texts.exists(f"{entry.table_path}/{version_file(entry.version)}")
+        location = texts.root.table(entry.table_path, fork)
+        files = Files(location.uri, self._control.storage_options)
+        return is_version_of(files, location, entry.version, entry.transaction_uuid)
 
     def _find_compacted(self, commit: GraphCommit) -> Snapshot | None:
         """The state that a compaction after the commit has published, without a commit of its own.

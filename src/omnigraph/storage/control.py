@@ -117,6 +117,10 @@ class ControlTable:
         self.power_cut = PowerCut(self.uri, self._opener, self._forks)
         self._latest: dict[str | None, _Latest] = {}
 
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        return self._opener.storage_options
+
     # Creating
 
     def create(self, rows: pa.Table) -> int:

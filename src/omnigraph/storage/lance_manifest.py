@@ -107,7 +107,12 @@ def is_made_by(dataset: LanceDataset, read_version: int, uuid: str) -> bool:
 
 def transaction_uuid(dataset: LanceDataset) -> str | None:
     """The UUID of the transaction that made this version."""
-    name = transaction_file(dataset)
+    return find_transaction_uuid(manifest_bytes(dataset))
+
+
+def find_transaction_uuid(manifest: bytes) -> str | None:
+    """The same, by the bytes of a manifest."""
+    name = find_transaction_file(manifest)
     return None if name is None else name.removesuffix(".txn").partition("-")[2] or None
 
 

@@ -27,7 +27,7 @@ import lance
 import pyarrow as pa
 from lance.dataset import LanceOperation
 
-from omnigraph.errors import TableNotFound
+from omnigraph.errors import TableNotFound, TableVersionNotFound
 from omnigraph.lru import Lru
 from omnigraph.storage.ancestry import Ancestry
 from omnigraph.storage.blobs import to_keyed_schema, to_logical_schema, to_stored, to_stored_batches
@@ -124,6 +124,30 @@ class TableStorage:
         """
         key = (location.uri, location.branch, version, incarnation, shown)
         return self._handles.get_or_make(key, lambda: self._open(location, version, shown))
+
+    def open_pinned(
+        self,
+        location: TableLocation,
+        version: int,
+        transaction: str | None,
+        shown: ShownColumns | None = None,
+    ) -> TableHandle:
+        """Open the version that a pin shows: the one that its transaction made, where it says so.
+
+        Raises:
+            TableVersionNotFound: That version was removed; another one has its number by now.
+        """
+
+        def open_made() -> TableHandle:
+            handle = self._open(location, version, shown)
+            found = handle.transaction_uuid
+            if version and transaction is not None and found not in (transaction, None):
+                raise TableVersionNotFound(str(location), version)
+            return handle
+
+        return self._handles.get_or_make(
+            (location.uri, location.branch, version, transaction, shown), open_made
+        )
 
     def make_image(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> TableHandle:
         """A table of these rows that lies nowhere: it is read as others are, and never written."""

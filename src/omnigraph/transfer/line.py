@@ -104,7 +104,7 @@ class ReceivedLine:
                         final[key] = replace(kept, table_key=key)
                     continue  # its layout here may be better by now
             chosen = self.tables.find(entry)
-            if shown is not None and _is_at(shown, chosen):
+            if shown is not None and shown.shows_same_rows(chosen):
                 continue
             final[key] = self._number(here, chosen)
         return final
@@ -122,7 +122,7 @@ class ReceivedLine:
         if chosen.version <= floor:
             return self.tables.renumber(chosen, floor + 1)
         if owns_lineage(self.branch, chosen.table_branch) and not any(
-            _is_at(each, chosen) for each in here.entries.values()
+            each.shows_same_rows(chosen) for each in here.entries.values()
         ):
             return self.tables.renumber(chosen, chosen.version + 1)
         return chosen
@@ -196,11 +196,6 @@ class ReceivedLine:
 
 def _by_path(entries: Mapping[str, TableEntry]) -> dict[str, TableEntry]:
     return {each.table_path: each for each in entries.values()}
-
-
-def _is_at(one: TableEntry, other: TableEntry) -> bool:
-    places = [(each.table_path, each.table_branch, each.version) for each in (one, other)]
-    return places[0] == places[1]
 
 
 def _read_facts(state: Snapshot) -> tuple[object, ...]:

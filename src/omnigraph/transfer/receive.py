@@ -100,7 +100,7 @@ class _Transfer:
         self.source, self.target, self.branch = source, target, branch
         self.is_checked = is_checked
         self.theirs = source.environment.coordinator.fresh(source_branch)
-        self.tables = TableImport(source.environment.tables, target.tables)
+        self.tables = TableImport(source.environment.tables, target.tables, self._is_same_table)
         self._starts_over = False
 
     def run(self) -> TransferResult:
@@ -242,6 +242,13 @@ class _Transfer:
                 if key in now.entries:
                     self.tables.match(entry, now.entries[key])
         return lost
+
+    def _is_same_table(self, path: str) -> bool:
+        """Whether both stores had one version of a table at some time, though none is left."""
+        here, there = self.target.coordinator, self.source.environment.coordinator
+        theirs = there.list_transactions(self.theirs, path)
+        ours = (here.list_transactions(here.fresh(each), path) for each in here.branches())
+        return any(not theirs.isdisjoint(each) for each in ours)
 
     # Publishing
 

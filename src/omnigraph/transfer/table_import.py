@@ -23,8 +23,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import TypeAlias
 from uuid import uuid4
@@ -48,6 +47,7 @@ from omnigraph.storage.location import TableLocation, ref_file, version_file
 from omnigraph.storage.placed_files import list_placed, place_files
 from omnigraph.storage.recorder import Recorder
 from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.version_identity import read_version
 from omnigraph.transfer.result import TransferResult
 
 Version: TypeAlias = tuple[str, str | None, int]
@@ -77,8 +77,12 @@ class _Received:
 class TableImport:
     """Brings versions of tables from one store to another; `moved` counts what was copied."""
 
-    def __init__(self, source: TableStorage, target: TableStorage) -> None:
+    def __init__(
+        self, source: TableStorage, target: TableStorage, is_same_table: Callable[[str], bool]
+    ) -> None:
+        """`is_same_table` looks for a version of a path that both stores had at some time."""
         self._source, self._target = source, target
+        self._is_same_table = is_same_table
         self._from = Files(source.root.uri, source.storage_options)
         self._to = Files(target.root.uri, target.storage_options)
         self._same: dict[Version, TableEntry] = {}
@@ -260,11 +264,7 @@ class TableImport:
 
     def _find_version(self, location: TableLocation, version: int) -> bytes | None:
         """A version of this store as it is written down, None when there is none."""
-        with suppress(FileNotFoundError):
-            return Files(location.uri, self._to.storage_options).read(
-                f"{location.prefix}{version_file(version)}"
-            )
-        return None
+        return read_version(Files(location.uri, self._to.storage_options), location, version)
 
     def _find_ref(self, location: TableLocation) -> BranchInfo | None:
         assert location.branch is not None
@@ -278,7 +278,7 @@ class TableImport:
         """
         path = entry.table_path
         is_known = path in self._shared_paths or path not in self.named
-        if not is_known and not is_unique_path(path):
+        if not is_known and not is_unique_path(path) and not self._is_same_table(path):
             raise ConflictError(
                 f"'{entry.table_key}' is a table of its own in each store, at one place: both "
                 "added the type with an earlier Omnigraph — nothing was published; export it from "

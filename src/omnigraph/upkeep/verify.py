@@ -44,7 +44,6 @@ from omnigraph.upkeep.progress import OnProgress, track
 from omnigraph.upkeep.verify_files import BACKUP, UNREADABLE, FileCheck, reason_of
 from omnigraph.write.bad_rows import BadRows
 from omnigraph.write.environment import WriteEnvironment
-from omnigraph.write.fork import open_pin
 from omnigraph.write.integrity import (
     NO_IDS,
     cardinality_violations,
@@ -221,7 +220,10 @@ class _Verifier:
             message = f"its fork '{fork}' has lost its ref '{ref}'"
             yield Finding("pins", subject, message, BACKUP, file=ref)
         try:
-            handle = open_pin(self.tables, entry)
+            # Whatever has the number: `_pin` tells whether it is what was published.
+            handle = self.tables.open_at(
+                location, entry.version, incarnation="verify", shown=entry.shown
+            )
             if self.files.note(entry.table_key, branch, handle) is not None:
                 self._broken.add(self._lineage(entry))
         except UNREADABLE as error:

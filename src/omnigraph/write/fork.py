@@ -23,9 +23,7 @@ def open_pin(tables: TableStorage, entry: TableEntry) -> TableHandle:
     if entry.image is not None:
         return entry.image
     location = tables.root.table(entry.table_path, entry.table_branch)
-    return tables.open_at(
-        location, entry.version, incarnation=entry.transaction_uuid, shown=entry.shown
-    )
+    return tables.open_pinned(location, entry.version, entry.transaction_uuid, entry.shown)
 
 
 def fork_for_write(environment: WriteEnvironment, entry: TableEntry, branch: str) -> TableHandle:
