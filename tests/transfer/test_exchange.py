@@ -470,3 +470,27 @@ def test_stores_that_both_removed_what_they_had_in_common_still_exchange(tmp_pat
         there.pull(here.uri)
     assert names(there) == ["ann", "y", "y-2"]
     assert find_damage(there.uri) == []
+
+
+def test_a_branch_at_a_commit_that_the_receiver_removed_is_whole_there(tmp_path: Path) -> None:
+    here = new_graph(tmp_path / "here", self_care=False)
+    commit = add(here, "person", name="ann").commit_id
+    assert commit is not None
+    og.clone(here.uri, tmp_path / "there", durability="process")
+    there = og.open(tmp_path / "there", **OPTIONS)
+    there.create_branch("x")
+    add(here, "person", name="bob")
+    add(here, "age", name="ann", age=7)
+    here.optimize()
+    here.cleanup(keep=1, confirm=True)
+
+    there.push(here.uri, "x")
+
+    assert here.cleanup(keep=1, confirm=True).tables
+    assert names(here, "x") == ["ann"]
+    assert [row["data"]["name"] for row in here.export(commit=commit)] == ["ann"]
+    add(here, "person", branch="x", name="cy")
+    assert here.cleanup(keep=1, confirm=True).tables
+    here.merge("x", into="main")  # both come from the commit that came back
+    assert ages(here) == {"ann": 7, "bob": None, "cy": None}
+    assert find_damage(here.uri) == []
