@@ -189,7 +189,15 @@ class Coordinator:
         return found
 
     def find_snapshot(self, commit: GraphCommit) -> Snapshot | None:
-        """The graph as a commit left it, None when that is gone."""
+        """The graph as a commit left it, None when that is gone.
+
+        Where it was made it may be gone, and be there on the line of a branch that received it.
+        """
+        found = self.find_placed(commit)
+        return found or next(self._list_on_lines(commit.commit_id), None)
+
+    def find_placed(self, commit: GraphCommit) -> Snapshot | None:
+        """The same, where the commit says it was made, or written down."""
         with suppress(NotFoundError):
             state = self.at_version(commit.branch, commit.manifest_version)
             # A branch that was made again counts through the same versions: its commits differ.
@@ -207,21 +215,20 @@ class Coordinator:
             found = self._find_compacted(commit)
             if found is not None:
                 return found
-        kept = self._find_kept(commit.commit_id)
-        if kept is None and not commit.manifest_version:
-            # Beside the line of the branch that knows it; others may have received it on theirs.
-            return next(self._list_on_lines(commit.commit_id), None)
-        return kept
+        return self._find_kept(commit.commit_id)
 
     def _list_on_lines(self, commit_id: str) -> Iterator[Snapshot]:
         """What the branches show of a commit that have it on their line."""
         asked: set[tuple[str, int]] = set()
         for state in self.fresh_each(self.branches()):
+            if state.head.commit_id == commit_id:
+                yield state.snapshot()
+                continue
             found = find_commit(state, commit_id)
             place = ("", 0) if found is None else (found.branch, found.manifest_version)
             if found is not None and found.manifest_version and place not in asked:
                 asked.add(place)
-                snapshot = self.find_snapshot(found)
+                snapshot = self.find_placed(found)
                 if snapshot is not None:
                     yield snapshot
 

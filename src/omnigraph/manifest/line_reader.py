@@ -91,11 +91,11 @@ class LineReader:
     def find(self, commit: GraphCommit) -> Shown | None:
         """What a commit shows, None when that is gone.
 
-        Says what `Coordinator.find_snapshot` says, of branches that do not change meanwhile.
+        Says what `Coordinator.find_placed` says, of branches that do not change meanwhile.
         """
         if commit.commit_id not in self._found:
             found = self._find_on_line(commit)
-            self._found[commit.commit_id] = found or self._coordinator.find_snapshot(commit)
+            self._found[commit.commit_id] = found or self._coordinator.find_placed(commit)
         return self._found[commit.commit_id]
 
     def _find_on_line(self, commit: GraphCommit) -> Shown | None:

@@ -312,7 +312,8 @@ class _Transfer:
         """A branch without a name, from the newest state of the target that the head comes from.
 
         Without one, since cleanups removed them, it starts from what main shows, and forgets the
-        commits that the head does not come from.
+        commits that the head does not come from. The head becomes a commit of the branch: the
+        manifest that showed it is gone.
         """
         coordinator = self.target.coordinator
         missing = {each.commit_id for each in found.missing}
@@ -326,7 +327,8 @@ class _Transfer:
                         return coordinator.prepare_branch(origin)
             commit = found.commits.get(commit.parent_id or "")
         self._starts_over = True
-        return coordinator.prepare_branch(coordinator.fresh(MAIN), found.commits.keys())
+        known = found.commits.keys() - ({found.head.commit_id} if found.head.parent_id else set())
+        return coordinator.prepare_branch(coordinator.fresh(MAIN), known)
 
 
 def _entries(states: Iterable[Snapshot]) -> Iterator[TableEntry]:

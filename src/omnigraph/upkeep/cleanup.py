@@ -253,7 +253,7 @@ def _find_needed(
             needed.bases = {state.head.commit_id: state.head}
             return needed
         needed.written_down |= {each.commit_id for each in retained if each.is_kept}
-        oldest = _oldest_readable(read, retained)
+        oldest = _oldest_readable(read, retained) or state.snapshot()
         needed.from_here_on(oldest)
         for commit in retained:
             # A table that was added since the oldest is unknown to it, and may be gone by now.
@@ -267,7 +267,7 @@ def _find_needed(
             needed.forks |= find_forks(filter(None, map(read, retained)))
     needed.bases = possible_bases(read_dag(coordinator, list(states.values())), heads)
     for base in needed.bases.values():
-        shown = read(base)
+        shown = read(base) or coordinator.find_snapshot(base)
         if shown is not None:  # an earlier Omnigraph may have removed it
             needed.just_this(shown)
             if has_received:
@@ -287,10 +287,13 @@ def _has_received(environment: WriteEnvironment, states: Mapping[str, ManifestSt
 
 def _oldest_readable(
     read: Callable[[GraphCommit], Shown | None], commits: Sequence[GraphCommit]
-) -> Shown:
-    """The state of the oldest of these commits that an earlier cleanup has left."""
+) -> Shown | None:
+    """The state of the oldest of these commits that an earlier cleanup has left, if there is one.
+
+    A branch may show its head alone: one that was received when its past was gone here.
+    """
     oldest_first = sorted(commits, key=lambda each: each.order)
-    return next(found for each in oldest_first if (found := read(each)) is not None)
+    return next((found for each in oldest_first if (found := read(each)) is not None), None)
 
 
 def _find_retained(
