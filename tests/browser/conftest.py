@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from omnigraph.server.workbench import read_assets
 from tests.browser.library import make_library
@@ -29,6 +29,7 @@ ARGUMENTS = [
     "--ignore-gpu-blocklist",
 ]
 
+VIEWPORT: ViewportSize = {"width": 1280, "height": 800}
 WAIT_MS = 30_000
 """How long a page may take on a machine that has other things to do."""
 expect.set_options(timeout=WAIT_MS)
@@ -49,6 +50,7 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
+        _unused.clear()
         browser.close()
 
 
@@ -67,19 +69,16 @@ def page(browser: Browser, library: Served) -> Iterator[Page]:
         yield page
 
 
-class opened:  # noqa: N801 - used like a function
-    """A fresh page at an address, whose faults are collected."""
+class _Tab:
+    """A page in a context of its own. To load the page is most of a test: it is used again."""
 
-    def __init__(self, browser: Browser, url: str, *, scheme: str = "light") -> None:
-        self._context = browser.new_context(
-            viewport={"width": 1280, "height": 800},
-            color_scheme="dark" if scheme == "dark" else "light",
-        )
-        self._context.add_init_script(
+    def __init__(self, browser: Browser) -> None:
+        self.context = browser.new_context(viewport=VIEWPORT)
+        self.context.add_init_script(
             "addEventListener('securitypolicyviolation', event => "
             "console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI))"
         )
-        self.page = self._context.new_page()
+        self.page = self.context.new_page()
         self.page.set_default_timeout(WAIT_MS)
         self.faults: list[str] = []
         self.hosts: set[str] = set()
@@ -89,6 +88,28 @@ class opened:  # noqa: N801 - used like a function
             lambda message: self.faults.append(message.text) if "policy:" in message.text else None,
         )
         self.page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
+
+    def forget(self) -> None:
+        """Leave nothing to the next test but what the browser has compiled."""
+        self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear() }")
+        self.page.goto("about:blank")
+        self.context.clear_cookies()
+        self.context.clear_permissions()
+        self.page.set_viewport_size(VIEWPORT)
+        self.faults.clear()
+        self.hosts.clear()
+
+
+_unused: list[_Tab] = []
+
+
+class opened:  # noqa: N801 - used like a function
+    """A page at an address that remembers nothing, whose faults are collected."""
+
+    def __init__(self, browser: Browser, url: str, *, scheme: str = "light") -> None:
+        self._tab = _unused.pop() if _unused else _Tab(browser)
+        self.page = self._tab.page
+        self.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
         self._url = url
         self.then = ""
         """Where to go once the token that the address carried is taken."""
@@ -100,10 +121,14 @@ class opened:  # noqa: N801 - used like a function
         return self.page
 
     def __exit__(self, *failure: object) -> None:
-        self._context.close()
-        if failure[0] is None:
-            assert self.faults == []
-            assert self.hosts == {self._url.split("/")[2]}
+        if failure[0] is not None:
+            self._tab.context.close()
+            return
+        faults, hosts = list(self._tab.faults), set(self._tab.hosts)
+        self._tab.forget()
+        _unused.append(self._tab)
+        assert faults == []
+        assert hosts == {self._url.split("/")[2]}
 
 
 @pytest.fixture
