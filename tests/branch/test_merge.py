@@ -791,7 +791,7 @@ def test_rows_are_compared_by_id_where_the_descent_cannot_be_proved(
 
 def test_a_merge_of_rows_in_many_pieces_is_whole(people: og.Graph, monkeypatch: Any) -> None:
     """Batches of one row: every stream is cut into batches."""
-    monkeypatch.setattr("omnigraph.branch.compare.BATCH_ROWS_MAX", 1)
+    monkeypatch.setattr("omnigraph.branch.row_batches.BATCH_ROWS_MAX", 1)
     people.create_branch("review")
     for name in ("alice", "bob", "carol", "dan", "eve", "fay"):
         known = name in state_of(people)["node:Person"]
@@ -819,7 +819,7 @@ def test_an_append_holds_one_bounded_piece_of_the_delta_at_a_time(people: og.Gra
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inside(people).store.tables.reads, "take_stream", watched)
-        patch.setattr("omnigraph.branch.compare.BATCH_ROWS_MAX", 1)
+        patch.setattr("omnigraph.branch.row_batches.BATCH_ROWS_MAX", 1)
         merged(people, "review")
 
     assert held == [1, 1, 1, 1]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import omnigraph as og
-from omnigraph.branch import compare, compare_windows, windows
+from omnigraph.branch import compare_windows, row_batches, windows
 from omnigraph.branch.changes import ChangeSet
 from omnigraph.branch.windows import Source, WindowedDifferences, read_window
 from omnigraph.server.json_parts import encode_parts
@@ -204,7 +204,7 @@ def test_a_page_of_wide_rows_reads_what_it_has_room_for(tmp_path: Path) -> None:
 
 
 def test_batches_are_as_large_as_the_rows_allow() -> None:
-    size = compare.BatchSize(most=5_000)
+    size = row_batches.BatchSize(most=5_000)
     assert size.rows == 1_024, "nothing is known of the rows"
     for width, expected in ((10, 5_000), (4_000, 1_048), (4 << 20, 1), (10, 8), (10, 64)):
         size.learn(pa.record_batch({"text": pa.array([b"x" * width], pa.binary(width))}))

@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.branch import feed
-from omnigraph.branch.compare import BATCH_BYTES
+from omnigraph.branch.row_batches import BATCH_BYTES
 from omnigraph.server.events import EVENT_BYTES
 from omnigraph.server.settings import Limits
 from tests.depth import IS_TORTURE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import base64
 import shutil
 import threading
 import time
@@ -14,6 +15,7 @@ import pytest
 import omnigraph as og
 from omnigraph.storage import compaction, content, indexes, table_tasks
 from omnigraph.testing.inside import inside
+from omnigraph.write import rewrite
 from omnigraph.write.fork import open_pin
 from tests.spark.test_faults import wait_for
 from tests.spark.test_surfaces_on_spark import count_jobs
@@ -177,3 +179,148 @@ def test_upkeep_that_is_interrupted_on_spark_changes_nothing(
         assert graph.snapshot().manifest_version == before
         assert graph.verify().is_clean
         assert any(each.committed for each in graph.optimize().tables)
+
+
+OLD_NOTES = """node Note {
+    slug: String @key
+    size: I32
+    words: [String]
+    near: Vector(2)?
+    body: Blob?
+    day: Date
+}
+edge Cites: Note -> Note { weight: F32? }"""
+NEW_NOTES = """node Note {
+    slug: String @key
+    length: I64 @rename_from("size")
+    words: [String]
+    near: Vector(2)?
+    body: Blob?
+    day: Date
+    title: String @backfill("note {slug}")
+}
+edge Cites: Note -> Note { weight: F64? }"""
+TOO_NARROW = OLD_NOTES.replace("size: I32", "size: I32\n    @range(size, 0..20)")
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Many small fragments, of which some rows are gone; every table counts as large."""
+    monkeypatch.setattr(table_tasks, "TASKS_ROWS", 1)
+    monkeypatch.setattr(table_tasks, "PART_ROWS", 12)
+    path = tmp_path / "notes.omni"
+    with og.init(path, schema=OLD_NOTES, durability="process", self_care=False) as made:
+        for part in range(4):
+            made.load([make_note(part * 8 + n) for n in range(8)], mode="append")
+        cites = [
+            {"edge": "Cites", "from": f"n{n}", "to": "n0", "data": {"id": f"c{n}"}}
+            for n in range(32)
+        ]
+        made.load(cites, mode="append")
+        made.mutate("query d() { delete Note where size = 3 }")
+    shutil.copytree(path, tmp_path / "copy.omni")
+    return path
+
+
+def make_note(n: int, **other: Any) -> dict[str, Any]:
+    data = {
+        "slug": f"n{n}",
+        "size": n,
+        "words": [str(n)] * (n % 3),
+        "near": None if n % 4 == 0 else [n, 0.5],
+        "body": "base64:" + base64.b64encode(bytes([n]) * n).decode() if n % 2 else None,
+        "day": "2020-01-01",
+    }
+    return {"type": "Note", "data": data | other}
+
+
+def read_all(graph: og.Graph) -> list[Any]:
+    """Every row of both tables, as they are exported."""
+    return sorted(map(str, graph.export()))
+
+
+def apply(path: Path, schema: str, spark: Any = None) -> Any:
+    with og.open(path, spark=spark, self_care=False) as graph:
+        plan = str(graph.plan_schema(schema))
+        try:
+            steps = graph.apply_schema(schema).to_json()["steps"]
+        except og.errors.MigrationError as error:
+            return plan, str(error), read_all(graph)
+        assert graph.verify(content=True).is_clean
+        graph.ensure_indices()
+        return plan, steps, read_all(graph)
+
+
+@pytest.mark.parametrize("schema", [NEW_NOTES, TOO_NARROW], ids=["rewritten", "refused"])
+def test_a_schema_is_applied_by_tasks_where_spark_is_chosen(
+    spark: Any, notes: Path, tmp_path: Path, schema: str
+) -> None:
+    """The same plan, refusal and rows as in this process; files are written by tasks."""
+    expected = apply(tmp_path / "copy.omni", schema)
+    found: list[Any] = []
+
+    jobs = count_jobs(spark, lambda: found.append(apply(notes, schema, spark)))
+
+    assert jobs > 1
+    assert found == [expected]
+
+
+def change_both(path: Path) -> None:
+    """A branch and main that both insert, update and delete; one note is changed on both."""
+    with og.open(path, self_care=False) as graph:
+        graph.create_branch("work")
+        for branch, first in (("work", 40), ("main", 60)):
+            new = [make_note(first + n) for n in range(15)]
+            known = [make_note(n, day="2021-01-01") for n in range(first % 7, 32, 7) if n != 3]
+            same = [make_note(n) for n in range(first % 5 + 1, 32, 5) if n != 3]
+            both = make_note(30, day="2022-02-02")
+            records = {each["data"]["slug"]: each for each in [*same, *known, *new, both]}
+            graph.load(list(records.values()), mode="merge", branch=branch)
+        graph.mutate('query d() { delete Cites where id = "c9" }', branch="work")
+        graph.mutate("query d() { delete Note where size in [8, 24] }", branch="work")
+
+
+def compare_and_merge(path: Path, spark: Any = None) -> list[Any]:
+    with og.open(path, spark=spark, self_care=False) as graph:
+        changes = graph.diff("main", "work")
+        found: list[Any] = [changes.to_json(), changes.stats]
+        merged = graph.merge("work", into="main")
+        assert graph.verify(content=True).is_clean
+        return [*found, merged.outcome, merged.tables, read_all(graph)]
+
+
+def test_branches_are_compared_and_merged_by_tasks_where_spark_is_chosen(
+    spark: Any, notes: Path, tmp_path: Path
+) -> None:
+    for path in (notes, tmp_path / "copy.omni"):
+        change_both(path)
+    expected = compare_and_merge(tmp_path / "copy.omni")
+    found: list[Any] = []
+
+    jobs = count_jobs(spark, lambda: found.append(compare_and_merge(notes, spark)))
+
+    assert jobs >= 6  # content for the diff and the plan; inserts, updates, deletes
+    assert found == [expected]
+
+
+def test_a_schema_change_that_is_interrupted_on_spark_changes_nothing(
+    spark: Any, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_slowly(*given: Any) -> Any:
+        time.sleep(60)
+        raise AssertionError("it was not cancelled")
+
+    with og.open(notes, spark=spark, self_care=False) as graph:
+        before = read_all(graph)
+        monkeypatch.setattr(rewrite, "_rewrite_group", write_slowly)
+        threading.Timer(2.0, _thread.interrupt_main).start()
+        with pytest.raises(KeyboardInterrupt):
+            graph.apply_schema(NEW_NOTES)
+        monkeypatch.undo()
+
+        tracker = spark.sparkContext.statusTracker()
+        wait_for(lambda: tracker.getActiveJobsIds() == [])
+        assert tracker.getActiveJobsIds() == []
+        assert read_all(graph) == before
+        assert graph.verify().is_clean
+        assert graph.apply_schema(NEW_NOTES).applied

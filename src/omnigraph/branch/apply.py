@@ -12,8 +12,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import uuid4
 
-from omnigraph.branch.compare import take_rows
+import numpy as np
+
 from omnigraph.branch.plan import How, TablePlan
+from omnigraph.branch.row_batches import to_row_ids
+from omnigraph.branch.row_tasks import stage_append_of, stage_delete_of, stage_replace_by
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError, ExpectedVersionMismatch
 from omnigraph.failpoints import Failpoint, hit
@@ -148,9 +151,7 @@ def _stage_append(
     if rows.num_rows == 0:
         return None
     # In the order the source stored them: one pass over its files instead of a jump per row.
-    return tables.rows.stage_append_stream(
-        handle, take_rows(tables, plan.source, rows.sort_by("after")["after"])
-    )
+    return stage_append_of(tables, handle, plan.source, np.sort(to_row_ids(rows["after"])))
 
 
 def build_steps(
@@ -176,8 +177,8 @@ def build_steps(
     if updates.num_rows:
 
         def upsert(handle: TableHandle) -> StagedTransaction:
-            changed = take_rows(tables, plan.source, updates["after"])
-            return tables.rows.stage_replace_rows(handle, changed, updates["before"].to_numpy())
+            rows, replaced = to_row_ids(updates["after"]), to_row_ids(updates["before"])
+            return stage_replace_by(tables, handle, plan.source, rows, replaced)
 
         after = (
             Failpoint.BRANCH_MERGE_REWRITE_AFTER_MERGE_PRE_DELETE
@@ -189,7 +190,7 @@ def build_steps(
     if deletes.num_rows:
 
         def delete(handle: TableHandle) -> StagedTransaction | None:
-            return tables.rows.stage_delete_rows(handle, deletes["before"].to_numpy())
+            return stage_delete_of(tables, handle, to_row_ids(deletes["before"]))
 
         after = Failpoint.BRANCH_MERGE_REWRITE_AFTER_DELETE_PRE_INDEX if is_rewrite else None
         yield CommitStep(str(uuid4()), delete, after)

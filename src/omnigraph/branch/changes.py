@@ -16,10 +16,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.branch.compare import BATCH_ROWS_MAX, BatchSize, read_images
 from omnigraph.branch.compare_windows import AnyDifferences
 from omnigraph.branch.differences import Differences
 from omnigraph.branch.images import Image, list_changed_properties
+from omnigraph.branch.row_batches import BATCH_ROWS_MAX, BatchSize, read_images
 from omnigraph.catalog import EntityType, MigrationStep
 from omnigraph.dataclass import dataclass
 from omnigraph.display import ROWS_MAX, Grid, Sheet, count_noun, show_html, show_text

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.branch import windows
-from omnigraph.branch.compare import find_gone, ids_of, join_sides, pair_rows, sort_rows, to_row_ids
+from omnigraph.branch.compare import candidates, find_gone, ids_of, join_sides, pair_rows, sort_rows
 from omnigraph.branch.descent import Descent
 from omnigraph.branch.differences import Differences
+from omnigraph.branch.row_batches import to_row_ids
 from omnigraph.branch.windows import Source, WindowedDifferences, read_window
 from omnigraph.storage.ancestry import TOUCHED
 from omnigraph.storage.handles import TableHandle
@@ -40,6 +41,9 @@ def find_differences(
 ) -> AnyDifferences:
     """The rows that differ, in the order of ids. `check` drops candidates that do not."""
     tables = descent.tables
+    if before is not None and after is not None and _are_compared_by_tasks(tables, before, after):
+        # Tasks take all rows at once; a pass over the ids for each window is this process alone.
+        return check(candidates(descent, before, after))
     sources, combine = _list_sources(descent, before, after)
 
     def find(start: str | None) -> tuple[Differences, str | None]:
@@ -58,6 +62,11 @@ def find_differences(
     found = WindowedDifferences(find, check)
     whole = found.is_whole()
     return found if whole is None else whole
+
+
+def _are_compared_by_tasks(tables: TableStorage, before: TableHandle, after: TableHandle) -> bool:
+    tasks = tables.tasks
+    return tasks is not None and tasks.takes_rows(max(before.row_count, after.row_count))
 
 
 def _list_sources(

@@ -18,10 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.branch.compare import equal_content, is_valid, read_images, to_row_ids
 from omnigraph.branch.differences import SCHEMA, Differences
 from omnigraph.branch.images import list_changed_properties
 from omnigraph.branch.merge_base import VirtualBase
+from omnigraph.branch.row_batches import is_valid, read_images, to_row_ids
+from omnigraph.branch.row_tasks import equal_content
 from omnigraph.branch.virtual_base import DISPUTED, BaseTable, Rows
 from omnigraph.catalog import EntityType
 from omnigraph.dataclass import dataclass

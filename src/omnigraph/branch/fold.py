@@ -16,11 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.branch.compare import differences, is_valid, take_rows
+from omnigraph.branch.compare import differences
 from omnigraph.branch.conflicts import Contest, list_contests, read_base_images
 from omnigraph.branch.descent import Descent, open_entry
 from omnigraph.branch.differences import SCHEMA, Differences
 from omnigraph.branch.plan import How, TablePlan
+from omnigraph.branch.row_batches import is_valid, take_rows, to_row_ids
 from omnigraph.branch.virtual_base import BaseTable, Flags, Rows, absent_rows
 from omnigraph.catalog import EntityType
 from omnigraph.dataclass import dataclass
@@ -115,7 +116,7 @@ class _Fold:
     def _take(self, made: Rows, wanted: Flags, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for handle, row_ids in self.table.columns(made):
             chosen = row_ids.filter(pa.array(wanted & is_valid(row_ids)))
-            for batch in take_rows(self.table.tables, handle, chosen):
+            for batch in take_rows(self.table.tables, handle, to_row_ids(chosen)):
                 yield batch.select(schema.names).cast(schema)
 
 

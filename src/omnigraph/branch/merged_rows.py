@@ -13,9 +13,9 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.branch.compare import take_rows, to_row_ids
 from omnigraph.branch.conflicts import ConflictKind
 from omnigraph.branch.plan import TablePlan
+from omnigraph.branch.row_batches import take_rows, to_row_ids
 from omnigraph.branch.schema_join import SchemaJoin
 from omnigraph.catalog import EdgeType, EntityType
 from omnigraph.errors import MergeConflict
@@ -42,11 +42,11 @@ def read_merged(
     """Every row of the merged table: those of the target that stay, then the source's."""
     kept = tables.reads.scan(target, ["id"], with_row_id=True)
     if plan is None:
-        return take_rows(tables, target, kept["_rowid"])
+        return take_rows(tables, target, to_row_ids(kept["_rowid"]))
     is_gone = pc.is_in(kept["id"], value_set=plan.delta.ids)
-    stay = kept.filter(pc.invert(is_gone))["_rowid"]
+    stay = to_row_ids(kept.filter(pc.invert(is_gone))["_rowid"])
     rows = plan.delta.rows
-    taken = rows.filter(rows["after"].is_valid())["after"]
+    taken = to_row_ids(rows.filter(rows["after"].is_valid())["after"])
     return chain(take_rows(tables, target, stay), take_rows(tables, plan.source, taken))
 
 

@@ -12,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.branch.choices import Given, Picks, Side
-from omnigraph.branch.compare import take_rows
 from omnigraph.branch.conflicts import Contest, Edit
 from omnigraph.branch.differences import SCHEMA, Differences
 from omnigraph.branch.images import list_changed_properties
 from omnigraph.branch.plan import TablePlan
+from omnigraph.branch.row_batches import take_rows
 from omnigraph.catalog import EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, ConstraintError
@@ -141,7 +142,7 @@ def _mix_rows(tables: TableStorage, plan: TablePlan, edits: Sequence[Edit]) -> p
     schema = pa.schema([each.remove_metadata() for each in plan.source.schema])
     ours, theirs = zip(*(each.row for each in edits if each.row is not None), strict=True)
     sides = [
-        pa.Table.from_batches(take_rows(tables, handle, pa.chunked_array([row_ids], pa.uint64())))
+        pa.Table.from_batches(take_rows(tables, handle, np.array(row_ids, dtype=np.uint64)))
         .select(schema.names)
         .cast(schema)
         for handle, row_ids in ((plan.source, theirs), (plan.target, ours))

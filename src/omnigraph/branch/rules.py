@@ -12,10 +12,10 @@ from dataclasses import field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.branch.compare import to_row_ids
 from omnigraph.branch.conflicts import ConflictKind, Contest, Edit
 from omnigraph.branch.descent import open_entry
 from omnigraph.branch.plan import TablePlan
+from omnigraph.branch.row_batches import to_row_ids
 from omnigraph.catalog import Catalog, EdgeType, EntityType
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import MergeConflict

@@ -13,11 +13,12 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.branch.compare import differences, is_valid, to_row_ids
+from omnigraph.branch.compare import differences
 from omnigraph.branch.conflicts import ConflictKind
 from omnigraph.branch.descent import Descent, open_entry
 from omnigraph.branch.differences import Differences
 from omnigraph.branch.equality import equal_rows
+from omnigraph.branch.row_batches import is_valid, to_row_ids
 from omnigraph.branch.schema_images import SchemaImages
 from omnigraph.catalog import Catalog, EntityType
 from omnigraph.errors import MergeConflict

@@ -15,9 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.branch.compare import equal_content, is_valid, to_row_ids
 from omnigraph.branch.descent import open_entry
 from omnigraph.branch.merge_base import Base, VirtualBase
+from omnigraph.branch.row_batches import is_valid, to_row_ids
+from omnigraph.branch.row_tasks import equal_content
 from omnigraph.dataclass import dataclass
 from omnigraph.manifest import GraphCommit, Snapshot, TableEntry
 from omnigraph.storage.handles import TableHandle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.catalog import build_catalog
 from omnigraph.errors import BadRequestError, GraphNotFound
@@ -12,7 +12,7 @@ from omnigraph.graph.arguments import check_call
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.relocation import record_location, relocate_if_moved
 from omnigraph.graph.session import Mode, Session
-from omnigraph.graph.settings import read_settings
+from omnigraph.graph.settings import Settings, read_settings
 from omnigraph.graph.store import open_store
 from omnigraph.manifest import migrate, read_stamp
 from omnigraph.policy import Policy
@@ -20,6 +20,9 @@ from omnigraph.storage.durability import Durability
 from omnigraph.storage.queues import writer_queues
 from omnigraph.syntax import parse_schema
 from omnigraph.write.power_cut import look_past_torn, set_torn_aside
+
+if TYPE_CHECKING:
+    from omnigraph.storage.content import Spread
 
 
 @check_call
@@ -45,7 +48,7 @@ def init(
     """
     settings = read_settings(spark, config, embedder, embedding_model)
     catalog = build_catalog(parse_schema(schema))
-    store = open_store(uri, storage_options, durability)
+    store = open_store(uri, storage_options, durability, _choose_spread(settings))
     if store.manifest.is_below_a_file():
         raise BadRequestError(
             f"'{uri}' is a file or below one, and a graph is a directory — name another path"
@@ -106,7 +109,7 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
     if mode not in ("rw", "r"):
         raise BadRequestError(f"mode is {mode!r}, expected 'rw' or 'r'")
     settings = read_settings(spark, config, embedder, embedding_model)
-    store = open_store(uri, storage_options, durability)
+    store = open_store(uri, storage_options, durability, _choose_spread(settings))
     if not store.manifest.exists():
         raise GraphNotFound(str(uri), is_file=store.manifest.is_below_a_file())
     if mode == "rw":
@@ -124,3 +127,12 @@ def open(  # noqa: A001 — `omnigraph.open` is the name programs use
             store, mode=mode, actor=actor, self_care=self_care, settings=settings, policy=policy
         )
     )
+
+
+def _choose_spread(settings: Settings) -> Spread | None:
+    """Where heavy work on large tables is done, if not here."""
+    if not settings.spark.is_chosen:
+        return None
+    from omnigraph.pipeline.tasks import choose_spread  # most graphs never need it
+
+    return choose_spread(settings.spark)

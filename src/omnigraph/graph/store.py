@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omnigraph.dataclass import dataclass
 from omnigraph.manifest import Coordinator
@@ -20,6 +21,9 @@ from omnigraph.storage.text import open_text_store
 from omnigraph.write.audit import KEY as AUDIT_KEY
 from omnigraph.write.audit import TABLE as AUDIT_TABLE
 from omnigraph.write.environment import WriteEnvironment
+
+if TYPE_CHECKING:
+    from omnigraph.storage.content import Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,12 @@ class Store:
 
 
 def open_store(
-    uri: str | Path, storage_options: Mapping[str, str] | None, durability: Durability
+    uri: str | Path,
+    storage_options: Mapping[str, str] | None,
+    durability: Durability,
+    spread: Spread | None = None,
 ) -> Store:
+    """The parts of the graph at `uri`; with `spread`, heavy work on large tables goes to it."""
     root = resolve_root(str(uri))
 
     def control(name: str, key: str) -> ControlTable:
@@ -52,7 +60,7 @@ def open_store(
 
     return Store(
         root=root,
-        tables=TableStorage(root, storage_options, durability),
+        tables=TableStorage(root, storage_options, durability, spread),
         texts=GraphTexts(open_text_store(root, dict(storage_options or {}), durability), root),
         manifest=control(MANIFEST_TABLE, "object_id"),
         history=control(HISTORY_TABLE, HISTORY_KEY),

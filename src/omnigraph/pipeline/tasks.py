@@ -8,9 +8,7 @@ from typing import TypeVar
 
 from omnigraph.pipeline.engine import SparkUse, choose_runner
 from omnigraph.pipeline.progress import Reporter
-from omnigraph.storage.content import Spread, spread_over_threads
-from omnigraph.storage.table_tasks import TableTasks
-from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.content import Spread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -18,17 +16,9 @@ Result = TypeVar("Result")
 _TASKS_PER_CORE = 4
 
 
-def choose_spread(spark: SparkUse) -> Spread:
-    """Threads of this process; tasks, when the caller has chosen where Spark runs."""
-    return partial(_spread_over_tasks, spark) if spark.is_chosen else spread_over_threads
-
-
-def choose_table_tasks(spark: SparkUse, tables: TableStorage) -> TableTasks | None:
-    """Tasks for heavy work on tables, when the caller has chosen where Spark runs."""
-    if not spark.is_chosen:
-        return None
-    spread = partial(_spread_over_tasks, spark)
-    return TableTasks(spread, str(tables.root), dict(tables.storage_options))
+def choose_spread(spark: SparkUse) -> Spread | None:
+    """Tasks, when the caller has chosen where Spark runs; None for this process."""
+    return partial(_spread_over_tasks, spark) if spark.is_chosen else None
 
 
 def _spread_over_tasks(

@@ -7,7 +7,6 @@ row is always written whole, so an upsert never keeps half of the old row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, ConstraintError, InvariantViolated
-from omnigraph.storage.blobs import is_blob, to_keyed_schema, to_stored, to_stored_batches
+from omnigraph.storage.blobs import is_blob, to_keyed_schema, to_stored
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import DATA_STORAGE_VERSION, session
 from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
@@ -30,14 +29,11 @@ from omnigraph.storage.reads import Reads
 from omnigraph.storage.row_addresses import to_addresses
 from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.transactions import Stager
+from omnigraph.storage.write_files import Written, write_files
 
 MERGE_WITH_INDEX_BYTES_MAX = 32 * 1024 * 1024
 NEW_ROWS_MAX = 1_024
 """Whether more rows than this are all new is left to the merge itself."""
-
-ROWS_PER_FILE_MAX = 1 << 20
-
-_Written: TypeAlias = LanceOperation.Append | LanceOperation.Overwrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,7 @@ class RowStaging:
         self, handle: TableHandle, batches: Iterable[pa.RecordBatch]
     ) -> StagedTransaction:
         """Stage new rows from a stream, in bounded memory."""
-        return self._stage_append(handle, _conform_stream(batches, handle.schema))
+        return self._stage_append(handle, conform_stream(batches, handle.schema))
 
     def stage_merge_insert(
         self, handle: TableHandle, rows: pa.Table, key: str = "id"
@@ -98,13 +94,13 @@ class RowStaging:
         record(stage_append_calls=len(parts), stage_append_rows=sum(each.rows for each in staged))
         return staged
 
-    def _append_each(self, handle: TableHandle, parts: Sequence[pa.Table]) -> list[_Written]:
+    def _append_each(self, handle: TableHandle, parts: Sequence[pa.Table]) -> list[Written]:
         """Write each part to a file of its own: in one call where all have as many rows."""
         rows_each = parts[0].num_rows
         if len(parts) == 1 or any(each.num_rows != rows_each for each in parts):
             return [self._append(handle, each) for each in parts]
         batches = (batch for each in parts for batch in each.to_batches())
-        operation, _ = self._write(handle, batches, mode="append", rows_per_file=rows_each)
+        operation, _ = write_files(handle, batches, mode="append", rows_per_file=rows_each)
         found = list(operation.fragments)
         if [each.physical_rows for each in found] != [rows_each] * len(parts):
             raise InvariantViolated(
@@ -115,18 +111,18 @@ class RowStaging:
             self.reads.written.remember([fragment], rows)
         return [LanceOperation.Append([each]) for each in found]
 
-    def _append(self, handle: TableHandle, rows: pa.Table) -> _Written:
-        operation, _ = self._write(handle, iter(rows.to_batches()), mode="append")
+    def _append(self, handle: TableHandle, rows: pa.Table) -> Written:
+        operation, _ = write_files(handle, iter(rows.to_batches()), mode="append")
         self.reads.written.remember(new_fragments(operation), rows)
         return operation
 
     def stage_overwrite(self, handle: TableHandle, rows: pa.Table) -> StagedTransaction:
         """Stage the replacement of all rows, also by none. Indexes go; they are derived."""
         if rows.num_rows == 0:
-            operation: _Written = LanceOperation.Overwrite(handle._dataset.schema, [])
+            operation: Written = LanceOperation.Overwrite(handle._dataset.schema, [])
         else:
             conformed = conform(rows, handle.schema)
-            operation, _ = self._write(handle, iter(conformed.to_batches()), mode="overwrite")
+            operation, _ = write_files(handle, iter(conformed.to_batches()), mode="overwrite")
         return self.stager.stage(handle, StageKind.OVERWRITE, operation, rows=rows.num_rows)
 
     def stage_rewrite(
@@ -134,7 +130,7 @@ class RowStaging:
     ) -> StagedTransaction:
         """Stage the replacement of all rows and columns; `batches` are in the new `schema`."""
         stored = to_keyed_schema(schema)
-        written, rows = self._write(handle, iter(batches), mode="overwrite", stored=stored)
+        written, rows = write_files(handle, iter(batches), mode="overwrite", stored=stored)
         operation = written if rows else LanceOperation.Overwrite(stored, [])
         return self.stager.stage(handle, StageKind.OVERWRITE, operation, rows=rows)
 
@@ -162,7 +158,7 @@ class RowStaging:
 
         No join: the caller knows which rows go. They get new row ids.
         """
-        written, rows = self._write(handle, _conform_stream(batches, handle.schema), mode="append")
+        written, rows = write_files(handle, conform_stream(batches, handle.schema), mode="append")
         with lance_errors("staging a replacement", handle.location):
             updated, removed = write_deletions(handle._dataset, addresses)
         operation = LanceOperation.Update(
@@ -186,7 +182,7 @@ class RowStaging:
         batches: Iterator[pa.RecordBatch],
         known: pa.Table | None = None,
     ) -> StagedTransaction:
-        operation, rows = self._write(handle, batches, mode="append")
+        operation, rows = write_files(handle, batches, mode="append")
         if rows == 0:
             raise BadRequestError("there are no rows to append")
         if known is not None:
@@ -194,37 +190,6 @@ class RowStaging:
         staged = self.stager.stage(handle, StageKind.APPEND, operation, rows=rows)
         record(stage_append_calls=1, stage_append_rows=rows)
         return staged
-
-    def _write(
-        self,
-        handle: TableHandle,
-        batches: Iterator[pa.RecordBatch],
-        *,
-        mode: str,
-        stored: pa.Schema | None = None,
-        rows_per_file: int = ROWS_PER_FILE_MAX,
-    ) -> tuple[_Written, int]:
-        """Write the rows to files: the operation that adds them, and how many they are."""
-        source = _Remembering(batches)
-        stored = handle._dataset.schema if stored is None else stored
-        reader = pa.RecordBatchReader.from_batches(stored, to_stored_batches(source, stored))
-        try:
-            with lance_errors(f"staging an {mode}", handle.location):
-                transaction = write_fragments(
-                    reader,
-                    handle._dataset,
-                    mode=mode,
-                    max_rows_per_file=rows_per_file,
-                    return_transaction=True,
-                    data_storage_version=DATA_STORAGE_VERSION,
-                    session=session(),
-                )
-        except Exception as error:
-            # What the source raised is the real reason; Lance would only quote its text.
-            raise source.error or error from None
-        operation = transaction.operation
-        assert isinstance(operation, _Written)
-        return operation, sum(fragment.physical_rows for fragment in operation.fragments)
 
 
 def _merge(handle: TableHandle, rows: pa.Table, key: str) -> LanceOperation.BaseOperation:
@@ -240,21 +205,6 @@ def _merge(handle: TableHandle, rows: pa.Table, key: str) -> LanceOperation.Base
     return transaction.operation
 
 
-class _Remembering:
-    """Iterates batches and remembers what their source raised."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._batches = batches
-        self.error: Exception | None = None
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from self._batches
-        except Exception as error:
-            self.error = error
-            raise
-
-
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return `rows` in the columns, order and types of the table, or say what does not fit."""
     unknown = [name for name in rows.column_names if name not in schema.names]
@@ -264,7 +214,7 @@ def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _conform_stream(
+def conform_stream(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:

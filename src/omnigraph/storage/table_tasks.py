@@ -1,19 +1,19 @@
 """Table tasks: heavy work on one version of a table, cut up and done wherever there is room.
 
-A handle stays in its process, so a task gets the name of the version and opens it anew. It writes
-files beside the table and returns what names them; the caller commits. Files of a task that fails,
-is repeated or is cancelled belong to no version, and a cleanup removes them.
+A handle stays in its process, so a task gets the name of the version and opens it anew. It reads,
+or writes files beside the table and returns what names them; the caller commits. Files of a task
+that fails, is repeated or is cancelled belong to no version, and a cleanup removes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from omnigraph.dataclass import dataclass
 from omnigraph.storage.content import Spread
-from omnigraph.storage.handles import ShownColumns, TableHandle
+from omnigraph.storage.handles import Fragment, ShownColumns, TableHandle
 from omnigraph.storage.location import TableLocation, graph_root
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 TASKS_ROWS = 1_000_000
-"""A table of fewer rows is done sooner than its tasks would have started."""
+"""Fewer rows are done sooner than their tasks would have started."""
+PART_ROWS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,11 @@ class TableTasks:
 
     def takes(self, handle: TableHandle) -> bool:
         """Whether a table is large enough for tasks."""
-        return handle.row_count >= TASKS_ROWS
+        return self.takes_rows(handle.row_count, handle)
+
+    def takes_rows(self, rows: int, *handles: TableHandle) -> bool:
+        """Whether so many rows of these tables are enough; what lies in memory no task can open."""
+        return rows >= TASKS_ROWS and all(map(_is_stored, handles))
 
     def run(
         self,
@@ -49,28 +54,63 @@ class TableTasks:
         Raises:
             OmnigraphError: What the function raised, or that a task could not run.
         """
-        version = _Version(
-            self.root, self.storage_options, handle.location, handle.version, handle.shown
-        )
-        return self.spread(partial(_work_on, version, work), items)
+        store = _Store(self.root, self.storage_options)
+        return self.spread(partial(_work_on, store, NamedVersion.of(handle), work), items)
 
 
 @dataclass(frozen=True, slots=True)
-class _Version:
-    """One version of a table, by name."""
+class NamedVersion:
+    """One version of a table, by name: what a handle is called where it cannot go."""
 
-    root: str
-    storage_options: Mapping[str, str]
     location: TableLocation
     version: int
     shown: ShownColumns | None
 
+    @staticmethod
+    def of(handle: TableHandle) -> NamedVersion:
+        return NamedVersion(handle.location, handle.version, handle.shown)
+
+    def open(self, tables: TableStorage) -> TableHandle:
+        return tables.open_at(self.location, self.version, shown=self.shown)
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """Where the tables are."""
+
+    root: str
+    storage_options: Mapping[str, str]
+
+
+def cut_rows(count: int) -> list[slice]:
+    """Rows in parts, each for one task."""
+    return [slice(first, first + PART_ROWS) for first in range(0, count, PART_ROWS)]
+
+
+def cut_fragments(fragments: Iterable[Fragment]) -> list[list[int]]:
+    """The ids of neighbouring fragments in groups, each for one task."""
+    groups: list[list[int]] = []
+    rows = PART_ROWS
+    for each in fragments:
+        if rows >= PART_ROWS:
+            groups.append([])
+            rows = 0
+        groups[-1].append(each.fragment_id)
+        rows += each.rows
+    return groups
+
+
+def _is_stored(handle: TableHandle) -> bool:
+    return handle.beside is None and not handle.location.uri.startswith("memory:")
+
 
 def _work_on(
-    version: _Version, work: Callable[[TableStorage, TableHandle, Item], Result], item: Item
+    store: _Store,
+    version: NamedVersion,
+    work: Callable[[TableStorage, TableHandle, Item], Result],
+    item: Item,
 ) -> Result:
-    from omnigraph.storage.tables import TableStorage  # it uses what gives work to tasks
+    from omnigraph.storage.tables import TableStorage  # it has what gives work to tasks
 
-    tables = TableStorage(graph_root(version.root), version.storage_options)
-    handle = tables.open_at(version.location, version.version, shown=version.shown)
-    return work(tables, handle, item)
+    tables = TableStorage(graph_root(store.root), store.storage_options)
+    return work(tables, version.open(tables), item)

@@ -9,12 +9,14 @@ object leaves this package.
     tables.reads         rows of an open version
     tables.rows          stage changes of rows
     tables.unattached    stage rows that a load has written to files already
+    tables.parts         stage rows that tasks have written to files of a table
     tables.indexes       describe indexes, stage others
     tables.compaction    stage fewer, larger fragments
     tables.search        text and vector columns
     tables.ancestry      what changed since an ancestor of a version
     tables.forks         find, list and delete the Lance branches of a table
     tables.recorder      checksums of the files that were written
+    tables.tasks         does heavy work on large tables, where a Spark is chosen
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import lance
 import pyarrow as pa
@@ -71,6 +74,11 @@ from omnigraph.storage.transactions import (
 from omnigraph.storage.unattached import UnattachedStaging
 from omnigraph.ulids import new_ulid
 
+if TYPE_CHECKING:
+    from omnigraph.storage.content import Spread
+    from omnigraph.storage.parts import PartStaging
+    from omnigraph.storage.table_tasks import TableTasks
+
 HANDLES_MAX = 32
 SMALL_FRAGMENT_ROWS = 8_192
 
@@ -83,6 +91,7 @@ class TableStorage:
         root: GraphRoot,
         storage_options: Mapping[str, str] | None = None,
         durability: Durability = "power",
+        spread: Spread | None = None,
     ) -> None:
         options = dict(storage_options or {})
         self.root = root
@@ -98,6 +107,7 @@ class TableStorage:
         self.rows = RowStaging(self._stager, self.reads, KnownKeys(self.reads))
         self.columns = ColumnStaging(self._stager)
         self.unattached = UnattachedStaging(self._stager, options)
+        self.tasks = None if spread is None else _make_tasks(spread, root, options)
         self.indexes = Indexes(self._stager, self.reads)
         self.compaction = CompactionStaging(self._stager)
         self.search = Search(self.reads, self.indexes)
@@ -105,6 +115,12 @@ class TableStorage:
         self.forks = Forks(
             self._opener, self._texts, durability, self.recorder, self._handles.clear
         )
+
+    @property
+    def parts(self) -> PartStaging:
+        from omnigraph.storage.parts import PartStaging  # few graphs have tasks
+
+        return PartStaging(self._stager)
 
     # Opening
 
@@ -399,3 +415,9 @@ def _to_handle(location: TableLocation, dataset: lance.LanceDataset) -> TableHan
         rows = int(dataset.count_rows())
         schema = to_logical_schema(dataset.schema)
     return TableHandle(location, dataset.version, schema, rows, dataset)
+
+
+def _make_tasks(spread: Spread, root: GraphRoot, options: Mapping[str, str]) -> TableTasks:
+    from omnigraph.storage.table_tasks import TableTasks
+
+    return TableTasks(spread, str(root), options)

@@ -323,8 +323,7 @@ class _Change:
         location = tables.root.table(path)
 
         def write(_: str) -> TableHandle:
-            batches = (batch for each in image.read() for batch in each.rows.to_batches())
-            return create_with_rows(tables, location, new, batches)
+            return create_with_rows(tables, location, new, image.read_batches())
 
         return NewTable(new.table_key, path, write)
 

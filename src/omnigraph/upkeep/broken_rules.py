@@ -62,12 +62,22 @@ def find_broken(image: NewImage, step: MigrationStep) -> Iterator[pa.Array]:
             yield from _concerned(image, step.entity.partition(".")[2])
 
 
+def is_row_by_row(step: MigrationStep) -> bool:
+    """Whether a row breaks the step by itself, whatever other rows there are."""
+    match step:
+        case ChangeCardinality() | AddConstraint(rule=("unique" | "key", _)):
+            return False
+    return True
+
+
 def _concerned(image: NewImage, name: str) -> Iterator[pa.Array]:
     """Rows that a refused change would leave without a value: a new one, or the one they have."""
     source = column_sources(image.old, image.new)[name]
     blobs = blob_columns(image.handle.schema)
     columns = ["id"] if source is None or source in blobs else ["id", source]
-    for batch in image.tables.reads.scan_stream(image.handle, columns):
+    for batch in image.tables.reads.scan_stream(
+        image.handle, columns, fragment_ids=image.fragment_ids
+    ):
         yield batch.column(0).filter(batch.column(len(columns) - 1).is_valid())
 
 

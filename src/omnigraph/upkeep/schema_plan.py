@@ -6,8 +6,9 @@ for a change that is refused, how many rows stand in its way, a few of them by i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 
 from omnigraph.catalog import (
     AddConstraint,
@@ -31,9 +32,17 @@ from omnigraph.display import Grid, Sheet, show_html, show_text
 from omnigraph.errors import MigrationError
 from omnigraph.json_form import JsonForm
 from omnigraph.manifest import Snapshot, TableEntry
+from omnigraph.storage.handles import TableHandle
+from omnigraph.storage.table_tasks import cut_fragments
 from omnigraph.storage.tables import TableStorage
 from omnigraph.syntax import parse_schema
-from omnigraph.upkeep.broken_rules import count_broken, entity_of_step, find_broken, find_entity
+from omnigraph.upkeep.broken_rules import (
+    count_broken,
+    entity_of_step,
+    find_broken,
+    find_entity,
+    is_row_by_row,
+)
 from omnigraph.write.fork import open_pin
 from omnigraph.write.new_image import NewImage
 from omnigraph.write.table_changes import column_sources, has_other_rows, makes_other_ids
@@ -173,8 +182,14 @@ class RowCheck:
         entry = None if old is None else self.entries.get(old.table_key)
         if old is None or new is None or entry is None or entry.row_count == 0:
             return 0, ()
-        image = NewImage(self.tables, open_pin(self.tables, entry), old, new)
-        return count_broken(find_broken(image, step), SAMPLES_MAX)
+        handle, tasks = open_pin(self.tables, entry), self.tables.tasks
+        if tasks is None or not tasks.takes(handle) or not is_row_by_row(step):
+            image = NewImage(self.tables, handle, old, new)
+            return count_broken(find_broken(image, step), SAMPLES_MAX)
+        groups = cut_fragments(self.tables.reads.fragments(handle))
+        found = tasks.run(handle, partial(_count_group, old, new, step), groups)
+        samples = tuple(each for _, some in found for each in some)
+        return sum(rows for rows, _ in found), samples[:SAMPLES_MAX]
 
     def _find_types(self, step: MigrationStep) -> tuple[EntityType | None, EntityType | None]:
         """The type that a step is about, as it is and as it will be."""
@@ -206,3 +221,16 @@ class RowCheck:
                 return has_other_rows(old, new)
             case _:
                 return False
+
+
+def _count_group(
+    old: EntityType,
+    new: EntityType,
+    step: MigrationStep,
+    tables: TableStorage,
+    handle: TableHandle,
+    fragment_ids: Sequence[int],
+) -> tuple[int, tuple[str, ...]]:
+    """How many rows of some fragments do not fit, and a few of them, as a task."""
+    image = NewImage(tables, handle, old, new, fragment_ids)
+    return count_broken(find_broken(image, step), SAMPLES_MAX)

@@ -46,12 +46,13 @@ class ImageBatch:
 
 @dataclass(frozen=True, slots=True)
 class NewImage:
-    """A table of `old`, read as one of `new`."""
+    """A table of `old`, read as one of `new`; of some fragments only if they are named."""
 
     tables: TableStorage
     handle: TableHandle
     old: EntityType
     new: EntityType
+    fragment_ids: Sequence[int] | None = None
 
     def read(self, columns: Sequence[str] | None = None) -> Iterator[ImageBatch]:
         """The columns named, all of them by default, in batches of table order."""
@@ -60,9 +61,17 @@ class NewImage:
         has_blobs = set(blob_columns(self.handle.schema)) & set(needed)
         size = BATCH_ROWS_WITH_BLOBS if has_blobs else BATCH_ROWS
         for batch in self.tables.reads.scan_stream(
-            self.handle, needed, include_blobs=bool(has_blobs), batch_rows=size
+            self.handle,
+            needed,
+            include_blobs=bool(has_blobs),
+            batch_rows=size,
+            fragment_ids=self.fragment_ids,
         ):
             yield self._convert(batch, wanted)
+
+    def read_batches(self) -> Iterator[pa.RecordBatch]:
+        """All columns, as they are stored; the caller knows that every row fits."""
+        return (batch for each in self.read() for batch in each.rows.to_batches())
 
     def _find_needed(self, wanted: Sequence[str]) -> list[str]:
         """The columns of the table that an image with these columns is made of."""

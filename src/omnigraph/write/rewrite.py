@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from omnigraph.catalog import EntityType, arrow_schema
 from omnigraph.storage.handles import StagedTransaction, TableHandle
+from omnigraph.storage.parts import WrittenPart, rewrite_part
+from omnigraph.storage.table_tasks import cut_fragments
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.new_image import NewImage
 
@@ -12,9 +17,25 @@ def stage_rewrite(
     tables: TableStorage, handle: TableHandle, old: EntityType, new: EntityType
 ) -> StagedTransaction:
     """Stage every row in its new columns; indexes go, they are derived. All rows have to fit."""
-    image = NewImage(tables, handle, old, new)
-    batches = (batch for each in image.read() for batch in each.rows.to_batches())
+    tasks = tables.tasks
+    if tasks is not None and tasks.takes(handle):
+        groups = cut_fragments(tables.reads.fragments(handle))
+        parts = tasks.run(handle, partial(_rewrite_group, old, new), groups)
+        return tables.parts.stage_rewrite(handle, arrow_schema(new), parts)
+    batches = NewImage(tables, handle, old, new).read_batches()
     return tables.rows.stage_rewrite(handle, arrow_schema(new), batches)
+
+
+def _rewrite_group(
+    old: EntityType,
+    new: EntityType,
+    tables: TableStorage,
+    handle: TableHandle,
+    fragment_ids: Sequence[int],
+) -> WrittenPart:
+    """Write the rows of some fragments in their new columns, as a task."""
+    image = NewImage(tables, handle, old, new, fragment_ids)
+    return rewrite_part(handle, arrow_schema(new), image.read_batches())
 
 
 def stage_alter(tables: TableStorage, handle: TableHandle, new: EntityType) -> StagedTransaction:

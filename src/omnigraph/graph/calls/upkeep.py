@@ -14,7 +14,6 @@ from omnigraph.write.recovery import retry_after_recovery
 
 if TYPE_CHECKING:
     from omnigraph.catalog import Catalog
-    from omnigraph.storage.table_tasks import TableTasks
     from omnigraph.upkeep.cleanup import CleanupReport
     from omnigraph.upkeep.doctor import DoctorReport
     from omnigraph.upkeep.ensure_indices import IndexReport
@@ -43,7 +42,7 @@ class UpkeepCalls(GraphPart):
         target = canonical_branch(branch)
         catalog = self._begin_upkeep(Action.OPTIMIZE, actor, target)
         environment = self._session.environment()
-        tasks = self._choose_tasks()
+        tasks = self._session.store.tables.tasks
         return retry_after_recovery(
             environment,
             None,
@@ -60,7 +59,8 @@ class UpkeepCalls(GraphPart):
         from omnigraph.upkeep.optimize import optimize
 
         catalog = self._begin_upkeep(Action.OPTIMIZE, actor)
-        return optimize(self._session.environment(), catalog, on_progress, self._choose_tasks())
+        tasks = self._session.store.tables.tasks
+        return optimize(self._session.environment(), catalog, on_progress, tasks)
 
     def cleanup(
         self,
@@ -126,28 +126,21 @@ class UpkeepCalls(GraphPart):
         written. `record` gives files that have none a checksum, as they are now; the graph must
         be open for writing. What is found says in plain words what is wrong, and what fixes it.
         """
-        from omnigraph.pipeline.tasks import choose_spread
         from omnigraph.storage.content import spread_over_threads
         from omnigraph.upkeep.verify import verify_graph
 
         if record:
             self._session.permit(Action.OPTIMIZE, actor=actor)
             self._session.require_writable()
-        spark = self._session.settings.spark
+        tasks = self._session.store.tables.tasks
         return verify_graph(
             self._session.environment(),
             self._session.read_contract,
             content=content,
             record=record,
-            spread=choose_spread(spark) if content else spread_over_threads,
+            spread=tasks.spread if content and tasks is not None else spread_over_threads,
             on_progress=on_progress,
         )
-
-    def _choose_tasks(self) -> TableTasks | None:
-        """Tasks for large tables, where a session or a master of Spark is given."""
-        from omnigraph.pipeline.tasks import choose_table_tasks
-
-        return choose_table_tasks(self._session.settings.spark, self._session.store.tables)
 
     def _begin_upkeep(self, action: Action, actor: str | None, branch: str = MAIN) -> Catalog:
         self._session.permit(action, actor=actor)
