@@ -13,6 +13,8 @@ merge.py         two heads → outcome → one commit with two parents
     descent.py       the version both came from, so that only what changed since is read
     differences.py   the rows found: ids, and row ids of both sides
     equality.py      whether two rows have the same content
+    row_batches.py   rows by their row ids, some at a time
+    row_tasks.py     the same work by tasks, where a Spark is chosen
   conflicts.py     rows both sides changed, and not alike
   rules.py         what the merged graph would break
   choices.py       the caller's choices        resolve.py  choices and rules, round by round
