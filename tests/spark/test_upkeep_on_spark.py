@@ -312,7 +312,7 @@ def test_a_schema_change_that_is_interrupted_on_spark_changes_nothing(
 
     with og.open(notes, spark=spark, self_care=False) as graph:
         before = read_all(graph)
-        monkeypatch.setattr(rewrite, "_rewrite_group", write_slowly)
+        monkeypatch.setattr(rewrite, "rewrite_group", write_slowly)
         threading.Timer(2.0, _thread.interrupt_main).start()
         with pytest.raises(KeyboardInterrupt):
             graph.apply_schema(NEW_NOTES)

@@ -20,13 +20,13 @@ def stage_rewrite(
     tasks = tables.tasks
     if tasks is not None and tasks.takes(handle):
         groups = cut_fragments(tables.reads.fragments(handle))
-        parts = tasks.run(handle, partial(_rewrite_group, old, new), groups)
+        parts = tasks.run(handle, partial(rewrite_group, old, new), groups)
         return tables.parts.stage_rewrite(handle, arrow_schema(new), parts)
     batches = NewImage(tables, handle, old, new).read_batches()
     return tables.rows.stage_rewrite(handle, arrow_schema(new), batches)
 
 
-def _rewrite_group(
+def rewrite_group(
     old: EntityType,
     new: EntityType,
     tables: TableStorage,
