@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from omnigraph.server.openapi import STATUS_TEXTS
-from omnigraph.server.operations import OPERATIONS, Operation
+from omnigraph.server.operation import Operation
+from omnigraph.server.operations import OPERATIONS
 from omnigraph.server.settings import LIMIT_VARIABLES, Limits
 from omnigraph.wire import CODES
 

@@ -10,7 +10,8 @@ import pytest
 
 from omnigraph.config import StoredEntry
 from omnigraph.policy import Action
-from omnigraph.server.operations import OPERATIONS, Operation
+from omnigraph.server.operation import Operation
+from omnigraph.server.operations import OPERATIONS
 from tests.http.serving import INSERT, Client, make_graph, served, single
 
 pytestmark = pytest.mark.slow

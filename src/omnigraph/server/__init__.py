@@ -10,7 +10,7 @@ run.py         the process: bind, announce the address, serve, stop without losi
 app.py         settings → application: opens the graphs, registers every operation
 observe.py     around each request: id, log line, metrics (logs.py, metrics.py), and what was sent
                (freed_memory.py)
-operations.py  the table of operations: path, handler, models, parameters
+operations.py  the table of operations: path, handler, models (operation.py, parameters.py)
 call.py        one request: authenticate (auth.py), choose the graph, authorize (branch_bound.py,
                gate.py), admit (admission.py), read the body (bodies.py, json_values.py,
                request_models.py; files: uploads.py); blocking calls run in
@@ -24,6 +24,6 @@ upkeep_runner.py  jobs of upkeep: accepted, run (upkeep_job.py), answered for
 fence.py       refuses a write whose tables changed after the request arrived
 streaming.py   an export, chunk by chunk
 envelope.py    an error → status and body (http_errors.py)
-openapi.py     the table of operations → OpenAPI (response_models.py); openapi_stored.py adds the
+openapi.py     the table of operations → OpenAPI (response_models/); openapi_stored.py adds the
                stored queries that a caller may invoke
 """

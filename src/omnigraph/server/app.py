@@ -29,7 +29,7 @@ from omnigraph.server.metrics import Metrics
 from omnigraph.server.observe import Observe
 from omnigraph.server.openapi import GRAPH_BASE, GRAPHS, list_operations, openapi_document
 from omnigraph.server.openapi_stored import stored_paths
-from omnigraph.server.operations import Operation
+from omnigraph.server.operation import Operation
 from omnigraph.server.query_runner import QueryRunner
 from omnigraph.server.readable_types import hide_rows
 from omnigraph.server.reload import Reloader, Source, configuration_at_start

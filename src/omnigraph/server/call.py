@@ -36,7 +36,7 @@ from omnigraph.syntax import parse_query
 
 if TYPE_CHECKING:
     from omnigraph.server.events import EventReaders
-    from omnigraph.server.operations import Operation
+    from omnigraph.server.operation import Operation
     from omnigraph.server.streaming import ExportSlots
 
 Arguments = ParamSpec("Arguments")

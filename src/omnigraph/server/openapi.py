@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from omnigraph.server.operations import OPERATIONS, Operation, Parameter
+from omnigraph.server.operation import Operation, Parameter
+from omnigraph.server.operations import OPERATIONS
 from omnigraph.server.response_models import ErrorOutput
 from omnigraph.server.uploads import FORM
 from omnigraph.version import __version__

@@ -5,14 +5,9 @@ Paths are relative to the base of a graph: `/graphs/{graph_id}`, and `/` when th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
-from pydantic import BaseModel
-from starlette.responses import Response
-
-from omnigraph.dataclass import dataclass
 from omnigraph.policy import Action
 from omnigraph.server import merge_request_models as requested
 from omnigraph.server import request_models as sent
@@ -41,177 +36,38 @@ from omnigraph.server import (
     undo_models,
     uploads,
 )
-from omnigraph.server.call import Call
-from omnigraph.server.envelope import JSON
 from omnigraph.server.events import EVENTS
-from omnigraph.wire import DETAILS
-
-Handler: TypeAlias = Callable[[Call], Awaitable[Response]]
-Model: TypeAlias = type[BaseModel]
-
-READ_ERRORS = (400, 401, 403, 404, 408, 413, 415, 500, 503)
-WRITE_ERRORS = (*READ_ERRORS, 409, 429)
-FEED_ERRORS = (*READ_ERRORS, 410)
-BLOB_ERRORS = (*READ_ERRORS, 412, 416)
-CONDITIONAL_ERRORS = (*WRITE_ERRORS, 412)
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A part of a path, a parameter of the URL or a header."""
-
-    name: str
-    place: str
-    description: str
-    is_required: bool = False
-    values: tuple[str, ...] = ()
-
-    def to_openapi(self) -> dict[str, Any]:
-        schema: dict[str, Any] = {"type": "string"}
-        if self.values:
-            schema["enum"] = list(self.values)
-        return {
-            "name": self.name,
-            "in": self.place,
-            "description": self.description,
-            "required": self.is_required,
-            "schema": schema,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One thing a client can ask for. Without an action, it reveals nothing about a graph."""
-
-    operation_id: str
-    method: str
-    path: str
-    handler: Handler
-    action: Action | None
-    outputs: tuple[type[BaseModel], ...] = ()
-    takes: type[BaseModel] | None = None
-    is_body_required: bool = True
-    takes_media: str = JSON
-    gives_media: str = JSON
-    other_media: tuple[str, ...] = ()
-    """What it gives instead when it is asked to."""
-    parameters: tuple[Parameter, ...] = ()
-    success: int = 200
-    other_successes: tuple[int, ...] = ()
-    errors: tuple[int, ...] = READ_ERRORS
-    is_of_server: bool = False
-    is_deprecated: bool = False
-    is_described: bool = True
-    """Whether OpenAPI tells of it: MCP describes itself."""
-
-    @property
-    def summary(self) -> str:
-        return (self.handler.__doc__ or "").split("\n")[0]
-
-
-_BRANCH = Parameter("branch", "query", "The branch; `main` by default.")
-_CONDITION = Parameter(
-    routes_writes.IF_COMMIT_HEADER,
-    "header",
-    "The graph commit that has to be the head of the branch.",
-    is_required=True,
+from omnigraph.server.operation import (
+    BLOB_ERRORS,
+    CONDITIONAL_ERRORS,
+    FEED_ERRORS,
+    READ_ERRORS,
+    WRITE_ERRORS,
+    Handler,
+    Model,
+    Operation,
+    Parameter,
 )
-_LOAD = (
-    Parameter("branch", "query", "The branch to load into; `main` by default."),
-    Parameter("from", "query", "Where a missing branch starts from."),
-    Parameter(
-        "mode",
-        "query",
-        "How records meet rows; `merge` by default.",
-        values=("overwrite", "append", "merge"),
-    ),
-    Parameter(
-        "embed",
-        "query",
-        "Whether missing `@embed` vectors are made; `true` by default.",
-        values=("true", "false"),
-    ),
-    Parameter("message", "query", "Why the commit is made; it stays with it."),
-    Parameter("meta", "query", "What else to note on the commit: `key=value`; repeatable."),
+from omnigraph.server.parameters import (
+    BLOB,
+    BRANCH,
+    CHANGES_MAX,
+    COMMIT,
+    CONDITION,
+    DIFF,
+    DRY_RUN,
+    ENTITY,
+    EVENT_PAGE,
+    FILTERS,
+    LOAD,
+    LOG,
+    NUMBER,
+    PAGE,
+    POLL,
+    PUT_BLOB,
+    REQUESTS,
+    STORED,
 )
-_DRY_RUN = Parameter(
-    "dry_run",
-    "query",
-    "Whether to check and count only, and write nothing; `false` by default.",
-    values=("true", "false"),
-)
-_LOG = (
-    _BRANCH,
-    Parameter("type", "query", "Only commits that changed rows of this type, or the type."),
-    Parameter("id", "query", "Only those that changed this node or edge of the type."),
-    Parameter("actor", "query", "Only commits by this actor."),
-    Parameter("since", "query", "Only those made at this time or later."),
-    Parameter("until", "query", "Only those made by this time."),
-    Parameter("message", "query", "Only those with this text in their message, in any case."),
-    Parameter("after", "query", "The next page: the last commit of the page before."),
-    Parameter("limit", "query", "Number of commits; of a log, and with a detail, 30 by default."),
-    Parameter(
-        "detail", "query", "Also what each changed: counts by table, or changes.", values=DETAILS
-    ),
-    Parameter("changes", "query", "Changes of each commit; 100 by default, at most 8,192."),
-)
-_ENTITY = (
-    Parameter("type", "query", "The type of the node or edge.", is_required=True),
-    Parameter("id", "query", "The id of the node or edge.", is_required=True),
-    Parameter("branch", "query", "The branch; `main` by default."),
-)
-_FILTERS = (
-    Parameter("kind", "query", "Only nodes or edges.", values=("node", "edge")),
-    Parameter("type", "query", "Only this type; may be repeated."),
-    Parameter("op", "query", "Only these; repeatable.", values=("insert", "update", "delete")),
-)
-_CHANGES_MAX = Parameter("changes_max", "query", "How many changes are listed; all by default.")
-_DIFF = (
-    Parameter(
-        "from", "query", "The earlier state: a branch, commit or `branch@time`.", is_required=True
-    ),
-    Parameter("to", "query", "The later state; `main` by default."),
-    *_FILTERS,
-    Parameter("format", "query", "`json` by default.", values=routes_review.DIFF_FORMATS),
-    _CHANGES_MAX,
-)
-_PAGE = (
-    Parameter("page_token", "query", "The `next_page_token` of the page before."),
-    Parameter("limit", "query", "Changes of a page; 1,000 by default, at most 8,192."),
-)
-_POLL = (
-    _BRANCH,
-    Parameter("cursor", "query", "The `cursor` of the poll before."),
-    Parameter("start", "query", "`now` (the default), `beginning` or `after:COMMIT`."),
-    *_PAGE,
-    *_FILTERS,
-)
-_COMMIT = Parameter("commit_id", "path", "The graph commit.", is_required=True)
-_BLOB = (
-    Parameter("entity", "query", "A node or an edge.", is_required=True, values=("node", "edge")),
-    Parameter("type", "query", "The type of the node or edge.", is_required=True),
-    Parameter("id", "query", "The id of the node or edge.", is_required=True),
-    Parameter("property", "query", "The Blob property.", is_required=True),
-    _BRANCH,
-    Parameter("snapshot", "query", "A graph commit, instead of a branch."),
-)
-_PUT_BLOB = (
-    *_BLOB[:5],
-    Parameter("message", "query", "Why: a message that stays with the commit."),
-    Parameter("meta", "query", "A fact about the commit, `key=value`; may be repeated."),
-    Parameter("If-Match", "header", "Write only while the Blob has this ETag."),
-)
-_REQUESTS = (
-    Parameter("state", "query", "`open` by default.", values=("open", "merged", "closed", "all")),
-    Parameter("limit", "query", "Requests of a page; 50 by default, at most 1,000."),
-    Parameter("before", "query", "Only those of smaller numbers: the `next_before` of a page."),
-)
-_NUMBER = Parameter("number", "path", "The number of the merge request.", is_required=True)
-_EVENTS = (
-    Parameter("after", "query", "Only events after this one: the `next_after` of a page."),
-    Parameter("limit", "query", "Events of a page; 100 by default, at most 1,000."),
-)
-_STORED = Parameter("name", "path", "The name of the stored query.", is_required=True)
 
 _NAME = "/queries/{name}"
 _REQUEST = "/merge-requests/{number}"
@@ -244,7 +100,7 @@ _read = partial(_post, action=Action.READ)
 _write = partial(_post, action=Action.CHANGE, errors=WRITE_ERRORS)
 _conditional_write = partial(_write, errors=CONDITIONAL_ERRORS)
 
-_say = partial(_write, action=Action.MERGE_REQUEST, is_body_required=False, parameters=(_NUMBER,))
+_say = partial(_write, action=Action.MERGE_REQUEST, is_body_required=False, parameters=(NUMBER,))
 
 # A table: with one argument per line it would be twice as long.
 # fmt: off
@@ -257,17 +113,17 @@ OPERATIONS: tuple[Operation, ...] = (
     _write(
         "invoke_query", _NAME, routes_queries.invoke_query, sent.InvokeRequest, answered.ReadOutput,
         answered.ChangeOutput, action=Action.INVOKE_QUERY, is_body_required=False,
-        parameters=(_STORED,)
+        parameters=(STORED,)
     ),
     _conditional_write(
         "invoke_query_if_graph_commit", f"{_NAME}/if-graph-commit",
         routes_queries.invoke_query_if_graph_commit, sent.InvokeRequest, answered.ChangeOutput,
-        action=Action.INVOKE_QUERY, is_body_required=False, parameters=(_STORED, _CONDITION)
+        action=Action.INVOKE_QUERY, is_body_required=False, parameters=(STORED, CONDITION)
     ),
     _get("list_queries", "/queries", routes_queries.list_queries, answered.QueriesCatalog),
     Operation(
         "store_query", "PUT", _NAME, routes_queries.store_query, Action.ADMIN,
-        (answered.StoredQueryItem,), sent.StoreQueryRequest, parameters=(_STORED,),
+        (answered.StoredQueryItem,), sent.StoreQueryRequest, parameters=(STORED,),
         errors=WRITE_ERRORS
     ),
     _write("mutate", "/mutate", routes_writes.mutate, sent.ChangeRequest, answered.ChangeOutput),
@@ -277,7 +133,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _conditional_write(
         "mutate_if_graph_commit", "/mutate/if-graph-commit", routes_writes.mutate_if_graph_commit,
-        sent.ChangeRequest, answered.ChangeOutput, parameters=(_CONDITION,)
+        sent.ChangeRequest, answered.ChangeOutput, parameters=(CONDITION,)
     ),
     _write("load", "/load", routes_loads.load, sent.IngestRequest, answered.IngestOutput),
     _write(
@@ -286,11 +142,11 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _write(
         "loadNdjson", "/load/ndjson", routes_loads.load_ndjson, None, answered.GraphBatchLoadOutput,
-        takes_media=routes_loads.NDJSON, parameters=_LOAD
+        takes_media=routes_loads.NDJSON, parameters=LOAD
     ),
     _write(
         "loadFiles", "/load/files", routes_loads.load_files, None, answered.GraphBatchLoadOutput,
-        answered.LoadPreviewOutput, takes_media=uploads.FORM, parameters=(*_LOAD, _DRY_RUN)
+        answered.LoadPreviewOutput, takes_media=uploads.FORM, parameters=(*LOAD, DRY_RUN)
     ),
     _write(
         "embed", "/embed", routes_loads.embed, sent.EmbedRequest, answered.EmbedOutput,
@@ -303,16 +159,16 @@ OPERATIONS: tuple[Operation, ...] = (
     _get(
         "getSnapshot", "/snapshot", routes_reads.get_snapshot, answered.SnapshotOutput,
         parameters=(
-            _BRANCH, Parameter("snapshot", "query", "A graph commit or revision instead.")
+            BRANCH, Parameter("snapshot", "query", "A graph commit or revision instead.")
         )
     ),
     _get(
         "getSchema", "/schema", routes_schema.get_schema, answered.SchemaOutput,
-        parameters=(_BRANCH,)
+        parameters=(BRANCH,)
     ),
     _get(
         "getCatalog", "/catalog", routes_schema.get_catalog, answered.CatalogOutput,
-        parameters=(_BRANCH,)
+        parameters=(BRANCH,)
     ),
     _read(
         "completeQuery", "/editor/complete", routes_editor.complete, sent.CompleteRequest,
@@ -330,7 +186,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _get(
         "listChecks", "/checks", routes_checks.list_checks, answered.ChecksOutput,
-        parameters=(_BRANCH,)
+        parameters=(BRANCH,)
     ),
     _write(
         "applyChecks", "/checks", routes_checks.apply_checks, sent.ChecksRequest,
@@ -338,7 +194,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _get(
         "runChecks", "/checks/run", routes_checks.run_checks, answered.ChecksRunOutput,
-        parameters=(_BRANCH,)
+        parameters=(BRANCH,)
     ),
     _get("listBranches", "/branches", routes_branches.list_branches, answered.BranchesOutput),
     _write(
@@ -379,17 +235,17 @@ OPERATIONS: tuple[Operation, ...] = (
         undo_models.RestorePreviewRequest, answered.MergePreviewOutput, errors=(*READ_ERRORS, 409)
     ),
     _get(
-        "diff", "/diff", routes_review.diff, answered.DiffOutput, parameters=_DIFF,
+        "diff", "/diff", routes_review.diff, answered.DiffOutput, parameters=DIFF,
         other_media=(routes_review.HTML, routes_loads.NDJSON)
     ),
     _get(
         "log", "/log", routes_commits.log, answered.CommitsOutput, answered.PatchesOutput,
-        parameters=_LOG
+        parameters=LOG
     ),
     _get(
-        "history", "/history", routes_review.history, answered.HistoryOutput, parameters=_ENTITY
+        "history", "/history", routes_review.history, answered.HistoryOutput, parameters=ENTITY
     ),
-    _get("blame", "/blame", routes_review.blame, answered.BlameOutput, parameters=_ENTITY),
+    _get("blame", "/blame", routes_review.blame, answered.BlameOutput, parameters=ENTITY),
     _read(
         "explain", "/explain", routes_review.explain, sent.ExplainRequest, answered.ExplainOutput
     ),
@@ -413,7 +269,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _get(
         "listMergeRequests", "/merge-requests", routes_requests.list_merge_requests,
-        requested.MergeRequestsOutput, parameters=_REQUESTS
+        requested.MergeRequestsOutput, parameters=REQUESTS
     ),
     _write(
         "openMergeRequest", "/merge-requests", routes_requests.open_merge_request,
@@ -421,17 +277,17 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _get(
         "getMergeRequest", _REQUEST, routes_requests.get_merge_request,
-        requested.MergeRequestOutput, parameters=(_NUMBER, *_EVENTS)
+        requested.MergeRequestOutput, parameters=(NUMBER, *EVENT_PAGE)
     ),
     _get(
         "previewMergeRequest", f"{_REQUEST}/preview", routes_requests.preview_merge_request,
-        requested.MergeRequestPreviewOutput, parameters=(_NUMBER, _CHANGES_MAX),
+        requested.MergeRequestPreviewOutput, parameters=(NUMBER, CHANGES_MAX),
         errors=(*READ_ERRORS, 409)
     ),
     Operation(
         "editMergeRequest", "PATCH", _REQUEST, routes_requests.edit_merge_request,
         Action.MERGE_REQUEST, (requested.MergeRequestOutput,), requested.EditMergeRequest,
-        parameters=(_NUMBER,), errors=WRITE_ERRORS
+        parameters=(NUMBER,), errors=WRITE_ERRORS
     ),
     _say(
         "commentOnMergeRequest", f"{_REQUEST}/comments", routes_requests.comment_on_merge_request,
@@ -443,7 +299,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "withdrawApproval", "DELETE", f"{_REQUEST}/approvals", routes_requests.withdraw_approval,
-        Action.MERGE_APPROVE, (requested.MergeRequestOutput,), parameters=(_NUMBER,),
+        Action.MERGE_APPROVE, (requested.MergeRequestOutput,), parameters=(NUMBER,),
         errors=WRITE_ERRORS
     ),
     _say(
@@ -464,19 +320,19 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _get(
         "listCommits", "/commits", routes_commits.list_commits, answered.CommitsOutput,
-        answered.PatchesOutput, parameters=_LOG
+        answered.PatchesOutput, parameters=LOG
     ),
     _get(
         "getCommit", "/commits/{commit_id}", routes_commits.get_commit, answered.Commit,
-        parameters=(_COMMIT,)
+        parameters=(COMMIT,)
     ),
     _get(
         "getCommitChanges", "/commits/{commit_id}/changes", routes_changes.get_commit_changes,
-        answered.CommitChanges, parameters=(_COMMIT, *_PAGE, *_FILTERS), errors=FEED_ERRORS
+        answered.CommitChanges, parameters=(COMMIT, *PAGE, *FILTERS), errors=FEED_ERRORS
     ),
     _get(
         "pollChanges", "/changes", routes_changes.poll_changes, answered.ChangeFeed,
-        parameters=_POLL, errors=(*FEED_ERRORS, 429), other_media=(EVENTS,)
+        parameters=POLL, errors=(*FEED_ERRORS, 429), other_media=(EVENTS,)
     ),
     _read(
         "captureChangeBaseline", "/changes/baseline", routes_changes.capture_baseline,
@@ -484,16 +340,16 @@ OPERATIONS: tuple[Operation, ...] = (
         is_body_required=False
     ),
     _get(
-        "getBlob", "/blob", routes_blobs.get_blob, parameters=_BLOB, errors=BLOB_ERRORS,
+        "getBlob", "/blob", routes_blobs.get_blob, parameters=BLOB, errors=BLOB_ERRORS,
         gives_media=routes_blobs.BYTES, other_successes=(206, 304)
     ),
     Operation(
-        "headBlob", "HEAD", "/blob", routes_blobs.head_blob, Action.READ, parameters=_BLOB,
+        "headBlob", "HEAD", "/blob", routes_blobs.head_blob, Action.READ, parameters=BLOB,
         errors=BLOB_ERRORS, gives_media=routes_blobs.BYTES, other_successes=(304,)
     ),
     Operation(
         "putBlob", "PUT", "/blob", routes_blobs.put_blob, Action.CHANGE, (answered.BlobWritten,),
-        takes_media=routes_blobs.BYTES, parameters=_PUT_BLOB, errors=CONDITIONAL_ERRORS
+        takes_media=routes_blobs.BYTES, parameters=PUT_BLOB, errors=CONDITIONAL_ERRORS
     ),
     _write(
         "startJob", "/jobs", routes_jobs.start_job, sent.JobRequest, answered.JobOutput,
