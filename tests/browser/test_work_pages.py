@@ -298,5 +298,11 @@ def test_everything_is_reached_by_keyboard_and_fits_at_200_percent(
             for scheme in SCHEMES:
                 page.emulate_media(color_scheme=scheme)
                 assert page.evaluate(FAINT_TEXTS) == [], f"{name}, {scheme}"
+        page.get_by_role("button", name="◷ now").press("Enter")
+        box = page.get_by_role("dialog", name="Time").bounding_box()
+        assert box is not None
+        assert box["x"] >= 0, "its left side is cut off"
+        assert box["x"] + box["width"] <= 640, "its right side is cut off"
+        page.keyboard.press("Escape")
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert sum(map(int, ground[4:-1].split(","))) < 150  # dark

@@ -85,8 +85,7 @@ export default function Admin() {
             {metrics.data?.map((each) => (
               <tr key={each.name}>
                 <td><code>{each.name}</code><br /><span class="quiet">{visible(each.help)}</span></td>
-                <td class="figure">{each.samples.length === 1 ? count(each.samples[0].value) : ""}</td>
-                <td>{each.samples.length > 1 && <details><summary>{plural(each.samples.length, "value")}</summary><ul class="list">{each.samples.map((sample) => <li key={sample.labels}><code class="grow">{visible(sample.labels)}</code><span class="figure">{count(sample.value)}</span></li>)}</ul></details>}</td>
+                <td>{each.samples.length === 1 ? count(each.samples[0].value) : each.samples.length > 1 && <details><summary>{plural(each.samples.length, "value")}</summary><ul class="list">{each.samples.map((sample) => <li key={sample.labels}><code class="grow">{visible(sample.labels)}</code><span class="figure">{count(sample.value)}</span></li>)}</ul></details>}</td>
               </tr>
             ))}
           </tbody>

@@ -27,6 +27,17 @@ export interface Theme {
   raised: string;
 }
 
+/** One line of text on the screen, by the middle of its height. */
+interface Place {
+  left: number;
+  right: number;
+  y: number;
+}
+
+function isFree(taken: Place[], { left, right, y }: Place): boolean {
+  return !taken.some((each) => Math.abs(each.y - y) < 13 && left < each.right && right > each.left);
+}
+
 function shorten(text: string): string {
   const line = text.replace(/\s+/g, " ");
   return line.length > LENGTH_MAX ? `${line.slice(0, LENGTH_MAX)}…` : line;
@@ -54,8 +65,7 @@ export class Labels {
     context.textAlign = "left";
     if (!named.isBare) this.paintLoops(named, theme);
     if (named.isNamed && !named.isBare) {
-      this.paintEdges(named, theme);
-      this.paintNodes(named, theme);
+      this.paintEdges(named, this.paintNodes(named, theme), theme);
     }
     for (const place of named.ringed) this.paintRinged(named, place, theme);
   }
@@ -68,20 +78,21 @@ export class Labels {
     return scene.radii[place] * this.camera.view.grow;
   }
 
-  /** Names do not lie over each other: the one that comes later is left out. */
-  private paintNodes(named: Named, theme: Theme): void {
+  /** Names do not lie over each other: the one that comes later is left out. Returns where they are. */
+  private paintNodes(named: Named, theme: Theme): Place[] {
     const { context } = this;
-    const taken: { left: number; right: number; y: number }[] = [];
+    const taken: Place[] = [];
     context.fillStyle = theme.text;
     for (const place of this.chooseNodes(named)) {
       const at = this.at(named.scene, place);
       const text = shorten(named.labels[place]);
       const left = at.x + this.radius(named.scene, place) + 3;
       const right = left + context.measureText(text).width;
-      if (taken.some((each) => Math.abs(each.y - at.y) < 13 && left < each.right && right > each.left)) continue;
+      if (!isFree(taken, { left, right, y: at.y })) continue;
       taken.push({ left, right, y: at.y });
       context.fillText(text, left, at.y + 4);
     }
+    return taken;
   }
 
   /** One node per cell of the screen, the largest. */
@@ -98,18 +109,20 @@ export class Labels {
     return [...best].filter((each) => each >= 0);
   }
 
-  private paintEdges({ scene, edgeLabels }: Named, theme: Theme): void {
+  private paintEdges({ scene, edgeLabels }: Named, taken: Place[], theme: Theme): void {
     const { context } = this;
     context.fillStyle = theme.quiet;
     context.textAlign = "center";
-    const taken = new Set<string>();
     edgeLabels.forEach((label, place) => {
       const [from, to] = [this.at(scene, scene.links[place * 2]), this.at(scene, scene.links[place * 2 + 1])];
       const [x, y] = [(from.x + to.x) / 2, (from.y + to.y) / 2];
-      const cell = `${Math.floor(x / 70)} ${Math.floor(y / 16)}`;
-      if (taken.has(cell) || Math.hypot(to.x - from.x, to.y - from.y) < 70) return;
-      taken.add(cell);
-      context.fillText(shorten(label), x, y - 3);
+      if (Math.hypot(to.x - from.x, to.y - from.y) < 70) return;
+      const text = shorten(label);
+      const half = context.measureText(text).width / 2;
+      const wanted = { left: x - half, right: x + half, y: y - 7 };
+      if (!isFree(taken, wanted)) return;
+      taken.push(wanted);
+      context.fillText(text, x, y - 3);
     });
     context.textAlign = "left";
   }
