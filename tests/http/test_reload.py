@@ -76,6 +76,14 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
+WRONG_FILES = {
+    "policy.yaml": "version: 1\nrules: [nonsense]\n",
+    "tokens.json": '{"act-ada": ["ada-2"]}',
+    "omnigraph.yaml": "graphs: [\n",
+    "stored/broken.gq": "query broken() { match { $x: Robot } return { $x } }",
+}
+
+
 def wait_until(holds: Callable[[], Any]) -> None:
     """Wait for what a reload brings; the limit of the suite ends a wait for nothing."""
     while not holds():
@@ -239,7 +247,9 @@ def test_the_write_process_decides_by_the_policy_of_the_last_reload(project: Pro
 
 
 @pytest.mark.slow
-def test_a_signal_changes_tokens_and_lets_requests_finish(project: Project) -> None:
+def test_a_signal_changes_tokens_refuses_wrong_files_and_lets_requests_finish(
+    project: Project,
+) -> None:
     """The whole process: a write is held in the middle of its commit by a token that is gone."""
     project.write("policy.yaml", WRITERS)
     gate = project.folder / "gate"
@@ -270,16 +280,24 @@ def test_a_signal_changes_tokens_and_lets_requests_finish(project: Project) -> N
         gate.touch()
         writer.join()
 
-        project.write("policy.yaml", "version: 1\nrules: [nonsense]\n")
-        process.send_signal(signal.SIGHUP)
-        wait_until(lambda: '"refused"' in httpx.get(f"{url}/readyz").text)
-        kept = send("ada-2", "/mutate", MUTATION).status_code
+        kept = []
+        for name, wrong in WRONG_FILES.items():
+            path = project.folder / name
+            right = path.read_text() if path.exists() else None
+            project.write(name, wrong)
+            process.send_signal(signal.SIGHUP)
+            wait_until(lambda: '"refused"' in httpx.get(f"{url}/readyz").text)
+            kept.append((send("ada-2", "/mutate", MUTATION).status_code, status("ada-1")))
+            path.unlink() if right is None else project.write(name, right)
+            process.send_signal(signal.SIGHUP)
+            wait_until(lambda: '"current"' in httpx.get(f"{url}/readyz").text)
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate()
 
     assert (before, after) == ((200, 401), (401, 200))
     assert [each.status_code for each in answers] == [200]
-    assert kept == 200
+    assert kept == [(200, 401)] * len(WRONG_FILES)
     assert process.returncode == 0
-    assert "policy.yaml:2:9" in err
+    for name in (*WRONG_FILES, "policy.yaml:2:9"):
+        assert name in err
     assert "ada-2" not in err
