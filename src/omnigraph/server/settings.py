@@ -184,7 +184,7 @@ def tokens_from(environment: Mapping[str, str]) -> Tokens:
     path = environment.get(TOKENS_FILE)
     inline = environment.get(TOKENS_JSON)
     if path:
-        entries += parse_entries(read_text(Path(path)), TOKENS_FILE)
+        entries += parse_entries(read_text(Path(path)), f"{path} (of {TOKENS_FILE})")
     elif inline:
         entries += parse_entries(inline, TOKENS_JSON)
     return Tokens.from_entries(entries)

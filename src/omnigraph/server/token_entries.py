@@ -19,8 +19,8 @@ class _Object(list[tuple[str, Any]]):
     """The members of a JSON object, also those that are there twice."""
 
 
-def parse_entries(text: str, variable: str) -> Iterator[TokenEntry]:
-    """The entries of a text that a variable has or names.
+def parse_entries(text: str, origin: str) -> Iterator[TokenEntry]:
+    """The entries of a text from `origin`: a variable, or the file that one names.
 
     Raises:
         BadRequestError: It is no such object. The text is full of secrets: the error says only
@@ -31,12 +31,12 @@ def parse_entries(text: str, variable: str) -> Iterator[TokenEntry]:
     except ValueError:
         found = None
     if not isinstance(found, _Object):
-        raise BadRequestError(f'{variable} should be a JSON object {{"actor": "token"}}')
+        raise BadRequestError(f'{origin} should be a JSON object {{"actor": "token"}}')
     for actor, value in found:
-        yield _parse_entry(actor, value, variable)
+        yield _parse_entry(actor, value, origin)
 
 
-def _parse_entry(actor: str, value: Any, variable: str) -> TokenEntry:
+def _parse_entry(actor: str, value: Any, origin: str) -> TokenEntry:
     if isinstance(value, str):
         return TokenEntry(actor, value)
     members = dict(value) if isinstance(value, _Object) and len(value) <= len(_MEMBERS) else {}
@@ -48,7 +48,7 @@ def _parse_entry(actor: str, value: Any, variable: str) -> TokenEntry:
         or not all(isinstance(each, str) for each in branches)
     ):
         raise BadRequestError(
-            f"{variable}: actor '{actor[:80]}' should have a token, or "
+            f"{origin}: actor '{actor[:80]}' should have a token, or "
             '{"token": "…", "branches": ["agent/name/*"]}'
         )
     return TokenEntry(actor, token, tuple(branches))
