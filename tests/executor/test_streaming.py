@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.compiler import bind_params, compile_query, require_read
-from omnigraph.executor import stream
+from omnigraph.executor import joins, stream
 from omnigraph.executor.explain import explain
 from omnigraph.graph import Graph, init
 from omnigraph.index import RuntimeCache, table_view
 from omnigraph.ir.expressions import NOW_PARAMETER
+from omnigraph.storage.counters import counting
 from omnigraph.storage.reads import Reads
 from omnigraph.testing.inside import inside
 from tests.executor.running import run_query
@@ -203,3 +204,35 @@ def test_a_streamed_read_stops_at_its_limit(graph: Graph, tmp_path: Path) -> Non
     text = "query q() { match { $i: Item } return { $i.text } limit 3 }"
 
     assert len(run_query(graph, text, cache=RuntimeCache(BUDGET))) == 3
+
+
+@pytest.mark.parametrize("width", ["streamed", "joined"])
+@pytest.mark.parametrize("kind", ["texts", "numbers"])
+def test_a_long_list_is_prepared_once_however_many_batches_meet_it(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, kind: str, width: str
+) -> None:
+    """A list that is met by what is computed: in batches of a scan, and in blocks of rows."""
+    monkeypatch.setattr(stream, "BATCH_BYTES", 20_000)
+    monkeypatch.setattr(joins, "PAIRS_PER_BLOCK", 64)
+    met = {
+        "streamed": {"texts": "lower($i.text) in $texts", "numbers": "$i.key + 0.5 in $numbers"},
+        "joined": {
+            "texts": "$o: Item $i.key < 20 $o.key < 20 lower($i.text + $o.text) in $texts",
+            "numbers": "$o: Item $i.key < 20 $o.key < 20 $i.key + $o.key + 0.5 in $numbers",
+        },
+    }[width][kind]
+    text = f"""query q($texts: [String], $numbers: [F64]) {{
+        match {{ $i: Item {met} }} return {{ $i.key, $i.text }} order {{ $i.key }} }}"""
+    texts = [f"{n * 7919 % ROWS:06d}" * (WIDTH // 6) for n in (1, 3)]
+    others = [f"{n} of many" for n in range(1_100)]
+    params: dict[str, Any] = {
+        "texts": [*texts, *(each + each for each in texts), *others],
+        "numbers": [1.5, 3.5, *(-n for n in range(1, 1_100))],
+    }
+
+    with counting() as counters:
+        found = run_query(graph, text, params, cache=RuntimeCache(BUDGET)).rows()
+
+    assert counters.value_sets == 1
+    keys = [1, 3] if width == "streamed" or kind == "texts" else [0, 0, 1, 1, 2, 3]
+    assert [row["i.key"] for row in found] == keys

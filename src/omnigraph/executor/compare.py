@@ -38,29 +38,6 @@ def compare(left: Side, kind: CompareKind, right: Side, rows: int) -> BoolArray:
             return _compare_values(_array(left, rows), kind, _array(right, rows))
 
 
-def is_member(values: pa.Array, members: pa.Array) -> BoolArray:
-    """Whether each value equals a member; numbers compare by value, whatever their types."""
-    if pa.types.is_string(values.type):
-        return np.asarray(pc.is_in(values, value_set=members).to_numpy(zero_copy_only=False))
-    found, wanted = to_numbers(values), to_numbers(members.drop_null())
-    if found.dtype.kind != wanted.dtype.kind:
-        wanted = _to_kind(wanted, found.dtype)
-    answer = np.isin(found, wanted)
-    if found.dtype.kind == "f" and np.isnan(wanted).any():
-        answer |= np.isnan(found)
-    return np.asarray(answer & values.is_valid().to_numpy(zero_copy_only=False))
-
-
-def _to_kind(numbers: np.ndarray, wanted: np.dtype) -> np.ndarray:
-    """Those of the numbers that a column of this type can hold, as it holds them."""
-    exact = [each for each in numbers.tolist() if each == each]
-    if wanted.kind == "f":
-        return np.array([each for each in exact if float(each) == each], dtype=wanted)
-    limits = np.iinfo(wanted)
-    whole = [each for each in exact if limits.min <= each <= limits.max and each == int(each)]
-    return np.array([int(each) for each in whole], dtype=wanted)
-
-
 def _array(side: Side, rows: int) -> pa.Array:
     return repeat(side, rows) if isinstance(side, pa.Scalar) else side
 

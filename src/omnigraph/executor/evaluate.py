@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.executor.compare import compare, is_member
+from omnigraph.executor.compare import compare
 from omnigraph.executor.functions import call, combine, join_texts, negate
+from omnigraph.executor.members import Members, narrow
 from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.ir.arithmetic import result_type
 from omnigraph.ir.expressions import (
@@ -51,6 +52,10 @@ class Given(Protocol):
     """What the literals and parameters of a query stand for."""
 
     def scalar(self, value: Constant | Param) -> pa.Scalar: ...
+
+    def members(self, value: Constant | Param, *, is_narrow: bool) -> Members | None:
+        """The values of a list, floats at 32 bits if `is_narrow`; None for null."""
+        ...
 
 
 class Columns(Protocol):
@@ -155,20 +160,20 @@ def _is_in(
     operand: Scalar, values: Constant | Param, columns: Columns
 ) -> tuple[BoolArray, BoolArray]:
     found = evaluate(operand, columns)
-    wanted = columns.values.scalar(values)
-    if not wanted.is_valid:
+    members = columns.values.members(values, is_narrow=_is_narrow(operand))
+    if members is None:
         nowhere = np.zeros(columns.count, dtype=bool)
         return nowhere, nowhere
-    members = _narrow(wanted.values, operand)
-    return is_member(found, members), _mask(found.is_valid())
+    return members.contain(found), _mask(found.is_valid())
 
 
 def _narrow(value: pa.Array, other: Scalar) -> pa.Array:
     """A float as it is beside an F32 property: at that width. What is computed has been widened."""
-    is_narrow = isinstance(other, PropertyRef) and other.type.scalar is PropertyScalar.F32
-    if is_narrow and pa.types.is_float64(value.type):
-        return value.cast(pa.float32(), safe=False)
-    return value
+    return narrow(value) if _is_narrow(other) else value
+
+
+def _is_narrow(other: Scalar) -> bool:
+    return isinstance(other, PropertyRef) and other.type.scalar is PropertyScalar.F32
 
 
 def _chain(arithmetic: Arithmetic, columns: Columns) -> pa.Array:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import BadRequestError
+from omnigraph.executor.members import Members, make_members
 from omnigraph.ir.expressions import (
     Bm25,
     Collect,
@@ -44,11 +45,22 @@ class Values:
         # By identity: the query holds them, and comparing typed values costs more than this does.
         # All of them now: a malformed date is an error even when no row is ever compared with it.
         self._scalars = {id(value): _scalar(value.type, self._plain(value)) for value in values}
+        self._members: dict[tuple[int, bool], Members | None] = {}
 
     def scalar(self, value: Value) -> pa.Scalar:
         """The value, null when a parameter is."""
         found = self._scalars.get(id(value))
         return _scalar(value.type, self._plain(value)) if found is None else found
+
+    def members(self, value: Value, *, is_narrow: bool) -> Members | None:
+        """The values of a list, floats at 32 bits if `is_narrow`; None for null."""
+        key = id(value), is_narrow
+        if key not in self._members:
+            found = make_members(self.scalar(value), is_narrow=is_narrow)
+            if id(value) not in self._scalars:
+                return found
+            self._members[key] = found
+        return self._members[key]
 
     def to_column_type(self, value: Value) -> pa.Scalar:
         """The value in the type its result column has."""

@@ -7,6 +7,7 @@ numbers of different types, and texts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow as pa
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
 from omnigraph.executor.evaluate import decide
+from omnigraph.executor.members import Members, make_members
 from omnigraph.executor.values import searches_of, values_of
 from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.ir.expressions import Constant, Param, Plain, Predicate, PropertyRef, TextMatch
@@ -65,9 +67,19 @@ class Filled:
     scalars: Mapping[Constant | Param, pa.Scalar]
     searches: Mapping[TextMatch, TextCheck]
     is_by_variable: bool
+    _members: dict[tuple[Constant | Param, bool], Members | None] = field(
+        default_factory=dict, compare=False
+    )
 
     def scalar(self, value: Constant | Param) -> pa.Scalar:
         return self.scalars[value]
+
+    def members(self, value: Constant | Param, *, is_narrow: bool) -> Members | None:
+        """The values of a list, floats at 32 bits if `is_narrow`; None for null."""
+        key = value, is_narrow
+        if key not in self._members:
+            self._members[key] = make_members(self.scalar(value), is_narrow=is_narrow)
+        return self._members[key]
 
     def name(self, ref: PropertyRef) -> str:
         return column_name(ref, by_variable=self.is_by_variable)
