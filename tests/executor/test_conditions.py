@@ -245,3 +245,23 @@ def test_a_column_that_has_to_be_among_many_values_is_read_once(
     assert "pushed the filter on n" in few
     assert "decoded k of node:N" in many
     assert "pushed" not in many
+
+
+@pytest.mark.parametrize(
+    ("text", "upper", "lower"),
+    [
+        ("Straße", "STRAßE", "straße"),
+        ("ẞ ß", "ẞ ß", "ß ß"),
+        ("ß", "ß", "ß"),
+        ("ﬁx ŉ", "ﬁX ŉ", "ﬁx ŉ"),
+        ("ᾳ ᾼ", "ᾼ ᾼ", "ᾳ ᾳ"),
+        ("İı", "İI", "iı"),
+    ],
+)
+def test_letters_change_case_one_to_one(graph: og.Graph, text: str, upper: str, lower: str) -> None:
+    """By the simple mapping of Unicode: a letter without one stays, and no text becomes longer."""
+    found = rows(
+        graph, '{ key: "most" }', "upper($t) as u, lower($t) as l, $p.key", t=("String", text)
+    )
+
+    assert found == [{"u": upper, "l": lower, "p.key": "most"}]
