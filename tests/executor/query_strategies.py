@@ -10,7 +10,22 @@ from hypothesis import strategies as st
 
 _T = TypeVar("_T")
 
-TEXTS = ["", "a", "ab", "b", "é", "it's", 'say "x"', "%", "`", "\\", "-- x", "Z", "a' OR '1'='1"]
+TEXTS = [
+    "",
+    "a",
+    "ab",
+    "b",
+    "é",
+    "Straße ᾳ İ",
+    "it's",
+    'say "x"',
+    "%",
+    "`",
+    "\\",
+    "-- x",
+    "Z",
+    "a' OR '1'='1",
+]
 INTEGERS = [-3, 0, 1, 2, 7]
 LARGE = [-(2**62), 2**53, 2**53 + 1, 2**62, 1]
 FLOATS = [-0.5, 0.0, 0.1, 0.25, 2.0, 7.5]

@@ -123,6 +123,17 @@ def _substring(text: pa.Array, start: pa.Array, count: pa.Array | None = None) -
     return pa.array(cut, pa.utf8())
 
 
+def _upper(text: pa.Array) -> pa.Array:
+    # Arrow knows a capital of this one letter to which Unicode does not map it.
+    if not pc.any(pc.match_substring(text, "ß")).as_py():
+        return pc.utf8_upper(text)
+    parts = pc.split_pattern(text, "ß")
+    capitals = pc.utf8_upper(parts.values)
+    return pc.binary_join(
+        pa.ListArray.from_arrays(parts.offsets, capitals, mask=parts.is_null()), "ß"
+    )
+
+
 def _length(value: pa.Array) -> pa.Array:
     is_text = pa.types.is_string(value.type)
     return (pc.utf8_length(value) if is_text else pc.list_value_length(value)).cast(pa.int64())
@@ -165,7 +176,7 @@ def _duration(unit: int) -> Callable[[pa.Array], pa.Array]:
 
 _FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
     "lower": pc.utf8_lower,
-    "upper": pc.utf8_upper,
+    "upper": _upper,
     "length": _length,
     "substring": _substring,
     "abs": _absolute,

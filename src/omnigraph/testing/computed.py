@@ -135,11 +135,20 @@ def _to_type(found: Any, wanted: PropertyType) -> Any:
     return float(found) if is_float else found
 
 
+def _lower(letter: str) -> str:
+    """By Unicode's simple mapping, which is never longer than the letter."""
+    return letter.lower()[0] if letter == "İ" else letter.lower()
+
+
+def _upper(letter: str) -> str:
+    # Greek letters with an iota below have a capital of two letters, and one of one for titles.
+    return next((each for each in (letter.upper(), letter.title()) if len(each) == 1), letter)
+
+
 def _call(name: str, given: list[Any], kind: PropertyType) -> Any:
     match name:
         case "lower" | "upper":
-            change = str.lower if name == "lower" else str.upper
-            return "".join(change(each) if len(change(each)) == 1 else each for each in given[0])
+            return "".join(map(_lower if name == "lower" else _upper, given[0]))
         case "length":
             return len(given[0])
         case "abs":
