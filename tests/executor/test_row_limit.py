@@ -134,6 +134,29 @@ def test_a_query_that_tries_too_many_rows_is_ended(
         run_query(full, query)
 
 
+@pytest.mark.parametrize(
+    ("variables", "test"),
+    [
+        ("$a: N", "$a.k > 99 and $a.half < {n}.0"),
+        ("$a: N", "$a.k + {n} = 99"),
+        ("$a: N  $b: N", "$a.k = 99 and $b.k > {n}"),
+        ("$a to $b", "$a.k + $b.k = {n}99"),
+    ],
+)
+def test_every_test_of_a_wide_condition_is_counted(
+    full: Graph, monkeypatch: pytest.MonkeyPatch, variables: str, test: str
+) -> None:
+    """Few rows and very many tests on each are as much work as the other way round."""
+    condition = " or ".join(test.format(n=n) for n in range(500))
+    monkeypatch.setenv(LOOKED_AT_VARIABLE, "1000")
+    run_query(
+        full, f"query q() {{ match {{ {variables}  {test.format(n=1)} }} return {{ $a.k }} }}"
+    )
+
+    with pytest.raises(ResourceLimitError, match="the number of rows that a query looks at"):
+        run_query(full, f"query q() {{ match {{ {variables}  {condition} }} return {{ $a.k }} }}")
+
+
 def test_a_product_that_is_too_large_is_refused_before_it_is_begun(
     full: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
