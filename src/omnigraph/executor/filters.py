@@ -33,7 +33,7 @@ from omnigraph.ir.expressions import (
     PropertyRef,
     TextMatch,
 )
-from omnigraph.ir.variables import has_search, predicate_refs
+from omnigraph.ir.variables import count_tests, has_search, predicate_refs
 from omnigraph.planner.pattern import Pattern
 from omnigraph.storage import predicates as stored
 
@@ -65,6 +65,19 @@ def select_positions(
     if isinstance(view, UnionView):
         return _select_in_union(run, view, predicates)
     selection = Selection(view.size)
+    pushed, others = split_pushable(run, view, predicates)
+    if pushed:
+        selection = view.select(pushed)
+    for predicate in others:
+        count_tried(run, predicate, selection.count)
+        selection = selection.intersect(_check(run, view, predicate, selection))
+    return selection
+
+
+def split_pushable(
+    run: Run, view: TableView, predicates: Sequence[Predicate]
+) -> tuple[list[stored.Predicate], list[Predicate]]:
+    """Those that the storage layer decides, counted as tried on every row, and the others."""
     pushed: list[stored.Predicate] = []
     others: list[Predicate] = []
     for predicate in predicates:
@@ -73,11 +86,19 @@ def select_positions(
             others.append(predicate)
         else:
             pushed.append(known)
-    if pushed:
-        selection = view.select(pushed)
-    for predicate in others:
-        selection = selection.intersect(_check(run, view, predicate, selection))
-    return selection
+            run.look_at(view.size * _count_more(known))
+    return pushed, others
+
+
+def count_tried(run: Run, predicate: Predicate, rows: int) -> None:
+    """Count the tests of a condition beside its first, each on this many rows."""
+    run.look_at(rows * (count_tests(predicate) - 1))
+
+
+def _count_more(predicate: stored.Predicate) -> int:
+    """How many tests each row meets beside the first; of a few values, each is looked up."""
+    is_looked_up = bool(stored.list_equalities(predicate))
+    return 0 if is_looked_up else sum(1 for _ in stored.leaves(predicate)) - 1
 
 
 def _select_in_union(run: Run, view: UnionView, predicates: Sequence[Predicate]) -> Selection:
@@ -112,6 +133,7 @@ def rows_where(run: Run, pattern: Pattern, predicate: Predicate, rows: Rows) -> 
             compare_nodes = np.not_equal if kind is CompareKind.NOT_EQUAL else np.equal
             return np.asarray(compare_nodes(rows.nodes[left.variable], rows.nodes[right.variable]))
         case _:
+            count_tried(run, predicate, rows.count)
             return decide(predicate, RowColumns(run, pattern, rows))[0]
 
 

@@ -223,7 +223,8 @@ def require_effort(rows: int) -> None:
             limit=limit,
             actual=rows,
             advice="relate its parts by traversals or by equal values, so that fewer combinations "
-            "are tried, and give walks an end with a filter or fewer hops; "
+            "are tried, give walks an end with a filter or fewer hops, and ask for one of many "
+            "values by `in`; "
             f"{LOOKED_AT_VARIABLE} sets the limit",
         )
 

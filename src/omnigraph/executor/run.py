@@ -89,8 +89,9 @@ class Run:
 
     def look_at(self, rows: int) -> None:
         """Count rows that are tried. A query that tries far more than it should is ended."""
-        self.looked_at += rows
-        require_effort(self.looked_at)
+        if rows:
+            self.looked_at += rows
+            require_effort(self.looked_at)
 
     def members(self, runs: Runs, width: int) -> Members:
         """The edges of one side of a relation, to look pairs up in; the same for the whole run."""

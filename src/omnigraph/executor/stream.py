@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from omnigraph.dataclass import dataclass
 from omnigraph.executor.evaluate import decide, evaluate
-from omnigraph.executor.filters import constants_hold, to_stored_predicate
+from omnigraph.executor.filters import constants_hold, count_tried, split_pushable
 from omnigraph.executor.objects import make_objects
 from omnigraph.executor.run import Run
 from omnigraph.executor.sorting import SortColumn, array_column, sort_indices
@@ -47,7 +47,6 @@ from omnigraph.ir.expressions import (
 from omnigraph.ir.variables import expression_refs, has_search, predicate_refs
 from omnigraph.ir.wide import is_wide
 from omnigraph.planner.plan import Plan
-from omnigraph.storage import predicates as stored
 from omnigraph.types import repeat
 
 BATCH_BYTES = 4 * 1024 * 1024
@@ -108,14 +107,7 @@ class _Scan:
         self.view = view
         self._run = run
         self._is_empty = is_empty
-        self._pushed: list[stored.Predicate] = []
-        self._checked: list[Predicate] = []
-        for each in predicates:
-            pushed = to_stored_predicate(run, each)
-            if pushed is None:
-                self._checked.append(each)
-            else:
-                self._pushed.append(pushed)
+        self._pushed, self._checked = split_pushable(run, view, predicates)
 
     def batches(self, names: Sequence[str]) -> Iterator[pa.Table]:
         """Tables of these columns, none of them large."""
@@ -131,6 +123,7 @@ class _Scan:
 
     def _filter(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         for each in self._checked:
+            count_tried(self._run, each, batch.num_rows)
             true, _ = decide(each, TableColumns(self._run.values, batch))
             batch = batch.filter(pa.array(true))
         return batch

@@ -64,6 +64,17 @@ def has_search(predicate: Predicate) -> bool:
             return False
 
 
+def count_tests(predicate: Predicate) -> int:
+    """How many tests a condition is made of."""
+    match predicate:
+        case Not(part):
+            return count_tests(part)
+        case And(parts) | Or(parts):
+            return sum(map(count_tests, parts))
+        case _:
+            return 1
+
+
 def predicate_refs(predicate: Predicate) -> Iterator[PropertyRef]:
     """The properties that a predicate reads."""
     match predicate:
