@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from omnigraph.compiler import compile_query, require_read
-from omnigraph.executor import closing, execute, match, steps
+from omnigraph.executor import closing, execute, match, match_stages, steps
 from omnigraph.executor.rows import Rows
 from omnigraph.graph import Graph, init
 from omnigraph.index import RuntimeCache
@@ -147,7 +147,7 @@ def as_if_large(block: int) -> ExitStack:
         (steps, "FOLDED_ROWS_MIN", 0),
         (steps, "FOLDING_PAYS", 0),
         (match, "HELD_BEFORE_FOLDING", 1),
-        (match, "LONG_TREE", 0),
+        (match_stages, "LONG_TREE", 0),
         (closing, "FILTER_PAYS", 1_000),
         (closing, "BYTES_PER_EDGE", 1),
         (closing, "EXACT_BYTES_MAX", 0 if block == 2 else 1_000),

@@ -28,6 +28,7 @@ What goes in is a tree; what comes out is a `Catalog`, its JSON, or a plan:
       steps.py        the steps: what each means, its JSON, its line of text
       step_text.py    the line of text of a step, from its JSON
     merge_schemas.py  two schemas that come from a third become one: `merge_schemas`
+      declared_types.py  what is compared: the types of a text, by identity
     aliases.py        identities that a merge found to be the same
 """
 

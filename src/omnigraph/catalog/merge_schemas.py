@@ -16,36 +16,31 @@ combination breaks is a conflict too. Comments stay with the side's own texts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import TypeVar
 
 from omnigraph.catalog.accepted import catalog_from_json, catalog_to_json
 from omnigraph.catalog.build import assemble
+from omnigraph.catalog.declared_types import (
+    DeclaredProperty,
+    DeclaredType,
+    declare_types,
+    facts_by_name,
+    key_of,
+    list_tokens,
+    read_types,
+    respell_constraint,
+)
 from omnigraph.catalog.identity import Identities, TypeKey
-from omnigraph.catalog.model import Catalog, TypeKind
-from omnigraph.catalog.names import kind_of
+from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.validate import SchemaDraft, validate
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError
 from omnigraph.syntax import parse_schema
 from omnigraph.syntax.print_schema import print_schema
-from omnigraph.syntax.schema_tree import (
-    Annotation,
-    CardinalityDecl,
-    ConstraintDecl,
-    Declaration,
-    EdgeDecl,
-    Identifier,
-    InterfaceDecl,
-    NodeDecl,
-    PropertyDecl,
-    SchemaTree,
-    TypeRef,
-)
-from omnigraph.types import PropertyType
+from omnigraph.syntax.schema_tree import Declaration, InterfaceDecl, SchemaTree
 
-_HINTS = ("rename_from", "backfill")
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
@@ -81,8 +76,9 @@ def merge_schemas(
 ) -> SchemaMerge:
     """Join what `theirs` did to what `ours` did. New identities begin at `next_id`."""
     merge = _Merge(ours.catalog, theirs.catalog)
-    declarations = merge.run(*map(_read, (base, ours, theirs)))
-    interfaces = merge.choose_interfaces(*(parse_schema(e.source) for e in (base, ours, theirs)))
+    sides = (base, ours, theirs)
+    declarations = merge.run(*(read_types(each.source, each.catalog) for each in sides))
+    interfaces = merge.choose_interfaces(*(parse_schema(each.source) for each in sides))
     if merge.clashes:
         return SchemaMerge(clashes=tuple(merge.clashes))
     text = print_schema(SchemaTree((*interfaces, *declarations)))
@@ -96,106 +92,6 @@ def merge_schemas(
     return SchemaMerge(text, catalog, merge.unified)
 
 
-# One side
-
-
-@dataclass(frozen=True, slots=True)
-class _Property:
-    """One declared property. Names in its annotations are tokens that stand for identities."""
-
-    name: str
-    type: PropertyType
-    annotations: Mapping[str, Annotation]
-    backfill: Annotation | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Type:
-    """One declared node or edge type, by identities."""
-
-    kind: TypeKind
-    name: str
-    annotations: Mapping[str, Annotation]
-    implements: tuple[str, ...]
-    ends: tuple[int, int] | None
-    cardinality: CardinalityDecl | None
-    properties: Mapping[int, _Property]
-    constraints: Mapping[tuple[str, ...], ConstraintDecl]
-
-    @property
-    def subject(self) -> str:
-        return f"{self.kind}:{self.name}"
-
-
-def _read(side: SchemaSide) -> dict[int, _Type]:
-    """The node and edge types of a schema by identity, in the order of the text."""
-    types: dict[int, _Type] = {}
-    for declaration in parse_schema(side.source).declarations:
-        if not isinstance(declaration, InterfaceDecl):
-            kind = kind_of(declaration)
-            accepted = side.catalog.types_by_kind()[kind][declaration.name]
-            types[accepted.type_id] = _read_type(declaration, side.catalog)
-    return types
-
-
-def _read_type(declaration: NodeDecl | EdgeDecl, catalog: Catalog) -> _Type:
-    kind = kind_of(declaration)
-    accepted = catalog.types_by_kind()[kind][declaration.name]
-    tokens = {name: f"#{each.property_id}" for name, each in accepted.properties.items()}
-    properties = {}
-    for each in declaration.properties:
-        named = {a.name: _respell(a, tokens) for a in each.annotations}
-        backfill = next((a for a in each.annotations if a.name == "backfill"), None)
-        facts = {name: a for name, a in named.items() if name not in _HINTS}
-        found = _Property(each.name, each.type, facts, backfill)
-        properties[accepted.properties[each.name].property_id] = found
-    constraints = [
-        replace(each, arguments=tuple(_respell_argument(a, tokens) for a in each.arguments))
-        for each in declaration.constraints
-    ]
-    ends = None
-    if isinstance(declaration, EdgeDecl):
-        nodes = catalog.nodes
-        ends = nodes[declaration.source.name].type_id, nodes[declaration.target.name].type_id
-    return _Type(
-        kind=kind,
-        name=declaration.name,
-        annotations={a.name: a for a in declaration.annotations if a.name not in _HINTS},
-        implements=tuple(each.name for each in getattr(declaration, "implements", ())),
-        ends=ends,
-        cardinality=getattr(declaration, "cardinality", None),
-        properties=properties,
-        constraints={_key_of(each): each for each in constraints},
-    )
-
-
-def _key_of(constraint: ConstraintDecl) -> tuple[str, ...]:
-    """What two constraints share that cannot both hold, or are one."""
-    members = tuple(each.name for each in constraint.arguments if isinstance(each, Identifier))
-    match constraint.name:
-        case "key":
-            return ("key",)
-        case "check":
-            return ("check", *members, str(constraint.arguments[-1]))
-        case name:
-            return (name, *sorted(members))
-
-
-def _respell(annotation: Annotation, names: Mapping[str, str]) -> Annotation:
-    if isinstance(annotation.value, Identifier):
-        return replace(annotation, value=_respell_argument(annotation.value, names))
-    return annotation
-
-
-def _respell_argument(argument: _V, names: Mapping[str, str]) -> _V:
-    if isinstance(argument, Identifier) and argument.name in names:
-        return replace(argument, name=names[argument.name])
-    return argument
-
-
-# The merge
-
-
 @dataclass(slots=True)
 class _Merge:
     """One merge. `unified` and `clashes` grow as it goes; `merged` is what will be declared."""
@@ -204,10 +100,13 @@ class _Merge:
     theirs: Catalog
     unified: dict[int, int] = field(default_factory=dict)
     clashes: list[SchemaClash] = field(default_factory=list)
-    merged: dict[int, _Type] = field(default_factory=dict)
+    merged: dict[int, DeclaredType] = field(default_factory=dict)
 
     def run(
-        self, base: Mapping[int, _Type], ours: Mapping[int, _Type], theirs: Mapping[int, _Type]
+        self,
+        base: Mapping[int, DeclaredType],
+        ours: Mapping[int, DeclaredType],
+        theirs: Mapping[int, DeclaredType],
     ) -> list[Declaration]:
         # Nodes first: edges end at them, and those may turn out to be the same on both sides.
         for kind in ("node", "edge"):
@@ -216,14 +115,14 @@ class _Merge:
                 if found.kind == kind:
                     self._merge_type(type_id, base, ours, theirs)
         self._refuse_shared_names()
-        return [] if self.clashes else list(self._declare())
+        return [] if self.clashes else list(declare_types(self.merged, self.theirs, self.ours))
 
     def _merge_type(
         self,
         type_id: int,
-        base: Mapping[int, _Type],
-        ours: Mapping[int, _Type],
-        theirs: Mapping[int, _Type],
+        base: Mapping[int, DeclaredType],
+        ours: Mapping[int, DeclaredType],
+        theirs: Mapping[int, DeclaredType],
     ) -> None:
         before, mine, other = base.get(type_id), ours.get(type_id), theirs.get(type_id)
         if mine is not None and other is not None:
@@ -243,7 +142,11 @@ class _Merge:
             self._add(type_id, self._with_our_ends(other), base, ours)
 
     def _add(
-        self, type_id: int, other: _Type, base: Mapping[int, _Type], ours: Mapping[int, _Type]
+        self,
+        type_id: int,
+        other: DeclaredType,
+        base: Mapping[int, DeclaredType],
+        ours: Mapping[int, DeclaredType],
     ) -> None:
         """Take a type that the source added, as the one that the target added under its name."""
         twins = [
@@ -254,7 +157,7 @@ class _Merge:
             return
         (twin,) = twins
         mine = ours[twin]
-        if _by_name(mine) != _by_name(other):
+        if facts_by_name(mine) != facts_by_name(other):
             self._clash(
                 other.subject, f"{other.subject} was added on both sides, with other declarations"
             )
@@ -263,18 +166,20 @@ class _Merge:
         names = {each.name: key for key, each in mine.properties.items()}
         self.unified |= {key: names[each.name] for key, each in other.properties.items()}
 
-    def _with_our_ends(self, other: _Type) -> _Type:
+    def _with_our_ends(self, other: DeclaredType) -> DeclaredType:
         if other.ends is None:
             return other
         source, target = (self.unified.get(each, each) for each in other.ends)
         return replace(other, ends=(source, target))
 
-    def _join(self, before: _Type | None, mine: _Type, other: _Type) -> _Type:
+    def _join(
+        self, before: DeclaredType | None, mine: DeclaredType, other: DeclaredType
+    ) -> DeclaredType:
         """One type of both sides; what the base has not is taken for added by both."""
         known = before or replace(mine, name="", annotations={}, properties={}, constraints={})
         what = mine.subject
 
-        def pick(fact: str, read: Callable[[_Type], _V]) -> _V:
+        def pick(fact: str, read: Callable[[DeclaredType], _V]) -> _V:
             return self._pick(what, fact, read(known), read(mine), read(other))
 
         properties = self._join_properties(
@@ -282,8 +187,8 @@ class _Merge:
         )
         tokens = {f"#{key}": f"#{value}" for key, value in self.unified.items()}
         theirs = {
-            _key_of(each): each
-            for each in (_respell_constraint(c, tokens) for c in other.constraints.values())
+            key_of(each): each
+            for each in (respell_constraint(c, tokens) for c in other.constraints.values())
         }
         return replace(
             mine,
@@ -302,17 +207,17 @@ class _Merge:
     def _join_properties(
         self,
         what: str,
-        base: Mapping[int, _Property],
-        ours: Mapping[int, _Property],
-        theirs: Mapping[int, _Property],
-    ) -> dict[int, _Property]:
-        joined: dict[int, _Property] = {}
+        base: Mapping[int, DeclaredProperty],
+        ours: Mapping[int, DeclaredProperty],
+        theirs: Mapping[int, DeclaredProperty],
+    ) -> dict[int, DeclaredProperty]:
+        joined: dict[int, DeclaredProperty] = {}
         added = {each.name: key for key, each in ours.items() if key not in base}
         for key in dict.fromkeys([*ours, *theirs]):
             before, mine, other = base.get(key), ours.get(key), theirs.get(key)
             name = f"{what}.{(mine or other or before).name}"  # type: ignore[union-attr]
             if mine is not None and other is not None:
-                known = before or _Property("", mine.type, {})
+                known = before or DeclaredProperty("", mine.type, {})
                 joined[key] = replace(
                     mine,
                     name=self._pick(name, "name", known.name, mine.name, other.name),
@@ -390,7 +295,7 @@ class _Merge:
                     name = f"{each.subject}.{found.name}"
                     self._clash(name, f"both sides have another property of the name {name}")
             known = {f"#{key}" for key in each.properties} | self._list_injected(type_id)
-            for token in _list_tokens(each):
+            for token in list_tokens(each):
                 if token not in known:
                     name = _name_of(int(token[1:]), self.ours, self.theirs)
                     self._clash(
@@ -407,32 +312,6 @@ class _Merge:
             for each in entity.properties.values()
             if each.injected_by
         }
-
-    # The result
-
-    def _declare(self) -> Iterator[Declaration]:
-        names = {key: each.name for key, each in self.merged.items()}
-        for type_id, each in self.merged.items():
-            spelled = {f"#{key}": found.name for key, found in each.properties.items()}
-            for catalog in (self.theirs, self.ours):
-                for entity in catalog.entities():
-                    if entity.type_id == type_id:
-                        spelled = {
-                            f"#{found.property_id}": name
-                            for name, found in entity.properties.items()
-                        } | spelled
-            properties = tuple(
-                _declare_property(found, spelled) for found in each.properties.values()
-            )
-            constraints = tuple(_respell_constraint(c, spelled) for c in each.constraints.values())
-            annotations = tuple(each.annotations.values())
-            if each.ends is None:
-                implements = tuple(TypeRef(name) for name in each.implements)
-                yield NodeDecl(each.name, annotations, implements, properties, constraints)
-            else:
-                source, target = (TypeRef(names[end]) for end in each.ends)
-                facts = (each.cardinality, annotations, properties, constraints)
-                yield EdgeDecl(each.name, source, target, *facts)
 
     def choose_interfaces(
         self, base: SchemaTree, ours: SchemaTree, theirs: SchemaTree
@@ -488,46 +367,6 @@ class _Merge:
             ]
             number = ids[name_] if name_ in ids else known[0]
             found.properties[(*key, name_)] = number
-
-
-def _declare_property(found: _Property, spelled: Mapping[str, str]) -> PropertyDecl:
-    annotations = [_respell(each, spelled) for each in found.annotations.values()]
-    return PropertyDecl(found.name, found.type, tuple(annotations))
-
-
-def _respell_constraint(constraint: ConstraintDecl, names: Mapping[str, str]) -> ConstraintDecl:
-    return replace(
-        constraint, arguments=tuple(_respell_argument(a, names) for a in constraint.arguments)
-    )
-
-
-def _list_tokens(found: _Type) -> Iterator[str]:
-    arguments = [a for each in found.constraints.values() for a in each.arguments]
-    arguments += [a.value for p in found.properties.values() for a in p.annotations.values()]  # type: ignore[misc]
-    for argument in arguments:
-        if isinstance(argument, Identifier) and argument.name.startswith("#"):
-            yield argument.name
-
-
-def _by_name(found: _Type) -> tuple[object, ...]:
-    """A type by the names in it, to be compared with one that has other identities."""
-    spelled = {f"#{key}": each.name for key, each in found.properties.items()}
-    properties = {
-        each.name: (each.type, {n: _respell(a, spelled) for n, a in each.annotations.items()})
-        for each in found.properties.values()
-    }
-    constraints = {
-        _key_of(each): each
-        for each in (_respell_constraint(c, spelled) for c in found.constraints.values())
-    }
-    return (
-        found.annotations,
-        found.implements,
-        found.ends,
-        found.cardinality,
-        properties,
-        constraints,
-    )
 
 
 def _name_of(identity: int, *catalogs: Catalog) -> str:

@@ -10,7 +10,7 @@ In: the typed query, its parameters, one snapshot. Out: an Arrow table in the sh
     functions.py  arithmetic and the functions of the language, over columns
     compare.py    two columns row by row, by the rules of the language
     members.py    the values of an `in`, prepared once
-    match.py      reduce → not → enumerate → apply
+    match.py      reduce → not → enumerate → apply (match_stages.py: where each is applied)
     reduce.py     what each variable can still be bound to, before any row is made
     steps.py      rows along one branch, block by block: expand, intersect, count, drop
     closing.py    which pairs an edge joins, and where runs of neighbours meet

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 
 import numpy as np
@@ -32,6 +32,7 @@ from omnigraph.executor.blocks import (
 from omnigraph.executor.filters import constants_hold, rows_where
 from omnigraph.executor.folding import fold_rows, join_blocks
 from omnigraph.executor.joins import join
+from omnigraph.executor.match_stages import Applied, BlockStage, Stage, TreeStages, arrange_stages
 from omnigraph.executor.reduce import Reducer
 from omnigraph.executor.rows import ANSWER, GROUPS, PRODUCT, Rows, require_room, rows_max
 from omnigraph.executor.run import Run
@@ -39,14 +40,9 @@ from omnigraph.executor.sorting import first_and_ties, property_column
 from omnigraph.executor.steps import Steps
 from omnigraph.executor.weights import Payload
 from omnigraph.index import Selection
-from omnigraph.ir.expressions import Predicate
-from omnigraph.ir.variables import predicate_variables
-from omnigraph.planner.plan import BlockPlan, MatchPlan, NegationPlan
-from omnigraph.planner.trees import Branch, Tree
+from omnigraph.planner.plan import MatchPlan, NegationPlan
 
 HELD_BEFORE_FOLDING = 1 << 21
-LONG_TREE = 8
-"""From this many stages on, columns are put away until the end instead of copied at every stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,39 +89,6 @@ def match_rows(
         seeds, selections = _staged_rows(run, plan)
     reducer = Reducer(run, plan.pattern, wanted.payload, wanted.exists, dict(selections or {}))
     return _Match(run, plan, wanted, reducer, Steps(run, plan, reducer, wanted.limit), seeds).rows()
-
-
-@dataclass(frozen=True, slots=True)
-class _Stage:
-    """A branch, or the start of a tree, and what can be applied once it is bound.
-
-    `can_drop_later` says whether a row made here may still turn out to be no answer. What is in
-    `put_away` is not read before the tree is done.
-    """
-
-    branch: Branch | None
-    applied: tuple[Predicate | NegationPlan, ...]
-    can_drop_later: bool
-    put_away: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class _TreeStages:
-    """The stages of one tree, and what its rows are joined by with those before it."""
-
-    tree: Tree
-    stages: tuple[_Stage, ...]
-    joined_by: tuple[Predicate | NegationPlan, ...]
-    can_drop_later: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _BlockStage:
-    """A block, and what can be applied once its variables are bound."""
-
-    block: BlockPlan
-    applied: tuple[Predicate | NegationPlan, ...]
-    can_drop_later: bool
 
 
 @dataclass(slots=True)
@@ -201,86 +164,15 @@ class _Match:
 
     def _blocks(self) -> Iterator[Rows]:
         """All rows, a block at a time."""
-        start, trees, added = self._arrange()
-        self._require_room_for_the_product(trees)
-        rows = self._apply(self._start(), start)
+        stages = arrange_stages(self.plan)
+        self._require_room_for_the_product(stages.trees)
+        rows = self._apply(self._start(), stages.start)
         blocks = iter([rows] if rows.count else [])
-        for tree in trees:
+        for tree in stages.trees:
             blocks = self._add_tree(blocks, tree)
-        for each in added:
+        for each in stages.blocks:
             blocks = self._add_block(blocks, each)
         return blocks
-
-    def _arrange(
-        self,
-    ) -> tuple[Sequence[Predicate | NegationPlan], list[_TreeStages], list[_BlockStage]]:
-        """Say where each predicate and negation is applied: as soon as its variables are bound."""
-        pending: list[Predicate | NegationPlan] = [
-            *self.plan.pattern.across,
-            *(each for each in self.plan.negations if each.mask_of is None),
-        ]
-        # From the last closing hop or either on nothing but what is pending can drop a row.
-        closing = sum(_closes(tree, each) for tree in self.plan.trees for each in _stages(tree))
-        closing += sum(not block.is_optional for block in self.plan.blocks)
-
-        def take(bound: set[str]) -> tuple[Predicate | NegationPlan, ...]:
-            ready = tuple(each for each in pending if _variables(each) <= bound)
-            pending[:] = [each for each in pending if not _variables(each) <= bound]
-            return ready
-
-        pattern = self.plan.pattern
-        bound = {*pattern.outer, *pattern.outer_edges, *pattern.given}
-        bound -= {name for block in self.plan.blocks for name in block.variables}
-        start = take(bound)
-        arranged: list[_TreeStages] = []
-        for tree in self.plan.trees:
-            own = set(bound) if tree.root is None else set()
-            stages = []
-            for branch in _stages(tree):
-                own.update(self._bound_by(tree, branch))
-                closing -= _closes(tree, branch)
-                applied = take(own)
-                stages.append(_Stage(branch, applied, bool(pending) or closing > 0))
-            bound |= own
-            joined_by = take(bound)
-            can_drop_later = bool(pending) or closing > 0
-            arranged.append(
-                _TreeStages(tree, self._shelve(tree, stages), joined_by, can_drop_later)
-            )
-        added: list[_BlockStage] = []
-        for block in self.plan.blocks:
-            bound |= block.variables
-            closing -= not block.is_optional
-            added.append(_BlockStage(block, take(bound), bool(pending) or closing > 0))
-        return start, arranged, added
-
-    def _shelve(self, tree: Tree, stages: Sequence[_Stage]) -> tuple[_Stage, ...]:
-        """Put away what is read again only when the tree is done."""
-        # Rows that are folded on the way have to show all of their columns.
-        if len(stages) < LONG_TREE or any(branch.folds for branch in tree.branches):
-            return tuple(stages)
-        read: set[str] = set()
-        shelved: list[_Stage] = []
-        for stage in reversed(stages):
-            own = set(self._bound_by(tree, stage.branch))
-            # What this stage binds, and what it is the last one to read before the end.
-            used = own | _reads(stage)
-            shelved.append(replace(stage, put_away=frozenset(used - read) if read else frozenset()))
-            read |= used
-        return tuple(reversed(shelved))
-
-    def _bound_by(self, tree: Tree, branch: Branch | None) -> Iterator[str]:
-        if branch is None:
-            if tree.root is not None and not tree.is_counted:
-                yield tree.root
-            hops = tree.closing
-        else:
-            if branch.is_bound:
-                yield branch.child
-            hops = (branch.hop, *branch.closing) if branch.is_bound else ()
-        for hop in hops:
-            if hop.edge_variable is not None and hop.edge_variable in self.plan.bound:
-                yield hop.edge_variable
 
     def _start(self) -> Rows:
         if self.seeds is None:
@@ -298,7 +190,7 @@ class _Match:
                 rows = rows.take(selection.contains(rows.nodes[variable]))
         return rows
 
-    def _require_room_for_the_product(self, trees: Sequence[_TreeStages]) -> None:
+    def _require_room_for_the_product(self, trees: Sequence[TreeStages]) -> None:
         """Refuse a cross product that is too large before any part of it is made."""
         bound = [each.tree for each in trees if each.tree.root and not each.tree.is_counted]
         if len(bound) < 2 or self.wanted.limit is not None or trees[0].stages[0].can_drop_later:
@@ -307,7 +199,7 @@ class _Match:
         rows = math.prod(self.reducer.selections[str(tree.root)].count for tree in bound)
         require_room(rows, PRODUCT)
 
-    def _add_tree(self, blocks: Iterator[Rows], tree: _TreeStages) -> Iterator[Rows]:
+    def _add_tree(self, blocks: Iterator[Rows], tree: TreeStages) -> Iterator[Rows]:
         others: Rows | None = None
         for rows in blocks:
             if tree.tree.root is None:
@@ -325,7 +217,7 @@ class _Match:
                     applied = self._apply(joined, tree.joined_by)
                     yield self._cut(applied, can_drop_later=tree.can_drop_later)
 
-    def _add_block(self, blocks: Iterator[Rows], stage: _BlockStage) -> Iterator[Rows]:
+    def _add_block(self, blocks: Iterator[Rows], stage: BlockStage) -> Iterator[Rows]:
         block = stage.block
         kind = Wanted(exists=not block.is_optional)
         match = partial(self._match_inner, kind)
@@ -339,7 +231,7 @@ class _Match:
     ) -> Rows:
         return match_rows(self.run, plan, wanted, selections=selections, seeds=seeds)
 
-    def _grow_from_root(self, tree: _TreeStages) -> Iterator[Rows]:
+    def _grow_from_root(self, tree: TreeStages) -> Iterator[Rows]:
         root = tree.tree.root
         assert root is not None
         if self.reducer.selections[root].count == 0:
@@ -359,7 +251,7 @@ class _Match:
             require_room(count, ANSWER)
         return join_blocks(held) if held else None
 
-    def _cross(self, rows: Rows, others: Rows, tree: _TreeStages) -> Iterator[Rows]:
+    def _cross(self, rows: Rows, others: Rows, tree: TreeStages) -> Iterator[Rows]:
         limit = self.wanted.limit
         if limit is not None and not tree.joined_by and not tree.can_drop_later:
             others = others.take(slice(0, limit))
@@ -388,7 +280,7 @@ class _Match:
         selection = self.reducer.selections[root]
         return weights.of(selection).total(selection.count)
 
-    def _grow(self, rows: Rows, tree: _TreeStages) -> Iterator[Rows]:
+    def _grow(self, rows: Rows, tree: TreeStages) -> Iterator[Rows]:
         """Take each block through every stage before the next block is begun."""
         begin = tree.stages[0]
         rows = self._finish(self.steps.close(rows, tree.tree.closing), begin)
@@ -404,13 +296,13 @@ class _Match:
             else:
                 stack.append(self._take_stage(block, tree.stages[len(stack)]))
 
-    def _take_stage(self, rows: Rows, stage: _Stage) -> Iterator[Rows]:
+    def _take_stage(self, rows: Rows, stage: Stage) -> Iterator[Rows]:
         assert stage.branch is not None
         for grown in self.steps.take(rows, stage.branch):
             self.run.look_at(grown.count)
             yield self._finish(grown, stage)
 
-    def _finish(self, rows: Rows, stage: _Stage) -> Rows:
+    def _finish(self, rows: Rows, stage: Stage) -> Rows:
         rows = self._cut(self._apply(rows, stage.applied), can_drop_later=stage.can_drop_later)
         if stage.branch is not None and stage.branch.drops:
             rows = self.steps.drop(rows, stage.branch)
@@ -425,7 +317,7 @@ class _Match:
 
     # apply
 
-    def _apply(self, rows: Rows, applied: Sequence[Predicate | NegationPlan]) -> Rows:
+    def _apply(self, rows: Rows, applied: Sequence[Applied]) -> Rows:
         for each in applied:
             if rows.count == 0:
                 return rows
@@ -507,24 +399,3 @@ def _staged_rows(run: Run, plan: MatchPlan) -> tuple[Rows, dict[str, Selection]]
 
 def _count(blocks: Sequence[Rows]) -> int:
     return sum(block.count for block in blocks)
-
-
-def _stages(tree: Tree) -> list[Branch | None]:
-    """The start of a tree, and the branches that make or check rows."""
-    return [None, *(branch for branch in tree.branches if not branch.is_tail)]
-
-
-def _closes(tree: Tree, branch: Branch | None) -> int:
-    return len(tree.closing if branch is None else branch.closing)
-
-
-def _reads(stage: _Stage) -> set[str]:
-    hops = () if stage.branch is None else (stage.branch.hop, *stage.branch.closing)
-    ends = {end for hop in hops for end in (hop.source, hop.target)}
-    return ends.union(*(_variables(each) for each in stage.applied))
-
-
-def _variables(applied: Predicate | NegationPlan) -> frozenset[str]:
-    if isinstance(applied, NegationPlan):
-        return frozenset(applied.outer)
-    return predicate_variables(applied)

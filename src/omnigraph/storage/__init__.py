@@ -22,6 +22,7 @@
     durability.py  operation_files.py   what to sync, and syncing it
 
     control.py        `ControlTable`: `__manifest` and history, with the inline commits
+                      (latest_versions.py: which version of one is still the latest)
     power_cut.py      what a power cut leaves of one: torn.py (files), torn_rows.py (rows)
     queues.py         one writer at a time per (table, branch)
     scratch.py        the files of a load that is not committed

@@ -13,11 +13,8 @@ remove it from the same fragment, and Lance refuses the second of them as well.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import field
-from typing import TypeAlias
+from contextlib import contextmanager
 
 import lance
 import numpy as np
@@ -38,13 +35,13 @@ from omnigraph.storage.blobs import PRIMARY_KEY
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener, session
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree
-from omnigraph.storage.file_times import stable_after
 from omnigraph.storage.filters import to_lance
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.handles import BranchInfo, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import max_fragment_id
-from omnigraph.storage.location import VERSIONS, GraphRoot, TableLocation, version_file
+from omnigraph.storage.latest_versions import Latest, LatestVersions, may_be_newer
+from omnigraph.storage.location import GraphRoot, TableLocation
 from omnigraph.storage.operation_files import commit_files, list_compacted_files, version_files
 from omnigraph.storage.power_cut import PowerCut
 from omnigraph.storage.predicates import Compare, CompareOp, IsIn, Predicate
@@ -57,8 +54,6 @@ from omnigraph.storage.transactions import commit_once
 
 STAMP = UPDATED
 
-_Attributes: TypeAlias = tuple[int, int]
-
 
 @dataclass(frozen=True, slots=True)
 class ControlRows:
@@ -66,22 +61,6 @@ class ControlRows:
 
     rows: pa.Table
     version: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Latest:
-    """The version that was the latest one while the directory of versions had these attributes.
-
-    If this process wrote it, `dataset` is open there and has the columns `schema`; `places` are the
-    addresses of rows in it, and no fragment has a greater id than `max_fragment_id`.
-    """
-
-    version: int
-    attributes: _Attributes
-    dataset: LanceDataset | None = None
-    schema: pa.Schema | None = None
-    places: Mapping[str, int] = field(default_factory=dict)
-    max_fragment_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +94,7 @@ class ControlTable:
         texts = open_text_store(root, options, durability)
         self._forks = Forks(self._opener, texts, durability, self._recorder)
         self.power_cut = PowerCut(self.uri, self._opener, self._forks)
-        self._latest: dict[str | None, _Latest] = {}
+        self._latest = LatestVersions(self.uri, is_local=root.is_local)
 
     @property
     def storage_options(self) -> Mapping[str, str]:
@@ -158,13 +137,13 @@ class ControlTable:
 
     def latest_version(self, branch: str | None = None) -> int:
         """The latest version of a branch, freshly looked up."""
-        known = self._find_latest(branch)
+        known = self._latest.find(branch)
         if known is not None:
             return known.version
-        attributes = self._read_attributes(branch)
+        attributes = self._latest.read_attributes(branch)
         dataset = self.power_cut.open_head(TableLocation(self.uri, branch))
         if attributes is not None:
-            self._latest[branch] = _Latest(int(dataset.version), attributes)
+            self._latest.put(branch, Latest(int(dataset.version), attributes))
         return int(dataset.version)
 
     def read(
@@ -236,7 +215,7 @@ class ControlTable:
 
     def fragment_count(self, branch: str | None = None) -> int:
         """The fragments of the latest version: every read and merge pays for each of them."""
-        known = self._find_latest(branch)
+        known = self._latest.find(branch)
         dataset = None if known is None else known.dataset
         if dataset is None:
             dataset = self._opener.head(TableLocation(self.uri, branch))
@@ -265,7 +244,7 @@ class ControlTable:
             RecoveryRequired: The rows are there, but could not be made durable.
         """
         location = TableLocation(self.uri, branch)
-        known = self._find_latest(branch)
+        known = self._latest.find(branch)
         dataset = known.dataset if known is not None and known.version == read_version else None
         if dataset is None:
             known, dataset = None, self._opener.at(location, read_version)
@@ -284,7 +263,7 @@ class ControlTable:
             else:
                 made = _replace(dataset, written, np.array([place], np.uint64))
         version = int(made.dataset.version)
-        attributes = self._read_attributes(branch)
+        attributes = self._latest.read_attributes(branch)
         if attributes is not None and version == read_version + 1:
             places, newest = dict[str, int](), None
             if replaced is not None and place is not None:
@@ -293,9 +272,8 @@ class ControlTable:
                 newest = max_fragment_id(made.dataset) if newest is None else newest + 1
                 position = written.column(self.key).to_pylist().index(replaced)
                 places = {replaced: (newest << 32) + position}
-            self._latest[branch] = _Latest(
-                version, attributes, made.dataset, schema, places, newest
-            )
+            latest = Latest(version, attributes, made.dataset, schema, places, newest)
+            self._latest.put(branch, latest)
         on_visible(version)
         self._flush(location, made)
         record(control_merges=1)
@@ -319,7 +297,7 @@ class ControlTable:
         written = rows.cast(_to_written_schema(dataset.schema, rows))
         with _contention(self.uri), lance_errors("publishing", location):
             made = _replace(dataset, written, places)
-        self._latest.pop(branch, None)
+        self._latest.forget(branch)
         self._flush(location, made)
         record(control_merges=1)
         return int(made.dataset.version)
@@ -332,7 +310,7 @@ class ControlTable:
             # Inline commit: the branch has no name yet, so nothing else writes or reads it.
             dataset.delete(to_lance(predicate, dataset.schema))
             self._sync(location, _describe(dataset))
-        self._latest.pop(branch, None)
+        self._latest.forget(branch)
         return int(dataset.version)
 
     def make_durable(self, branch: str | None = None) -> None:
@@ -432,7 +410,7 @@ class ControlTable:
         names = self.branch_names()
         if since_ns is None or not self._is_local:
             return names
-        return {name for name in names if _may_be_newer(TableLocation(self.uri, name), since_ns)}
+        return {name for name in names if may_be_newer(TableLocation(self.uri, name), since_ns)}
 
     def find_branch(self, branch: str) -> BranchInfo | None:
         """One live branch, or None."""
@@ -467,30 +445,6 @@ class ControlTable:
         """The files of every version after `before`, without their rows."""
         between = [self._opener.at(location, each) for each in range(before + 1, head.version)]
         return [path for each in [*between, head] for path in commit_files(location, each)]
-
-    def _find_latest(self, branch: str | None) -> _Latest | None:
-        """What is known to be the latest version still; None when it has to be looked up.
-
-        A new version is a new file, and shows in the attributes of its directory: but not always
-        when the directory has changed at almost the same time before, so its file is looked for.
-        """
-        known = self._latest.get(branch)
-        if known is None or known.attributes != self._read_attributes(branch):
-            return None
-        top = TableLocation(self.uri, branch).physical_uri
-        return None if os.path.lexists(f"{top}/{version_file(known.version + 1)}") else known
-
-    def _read_attributes(self, branch: str | None) -> _Attributes | None:
-        """What changes when a version is added or removed; None where nothing proves that.
-
-        A file system that keeps whole seconds has room in one for a write and a cleanup.
-        """
-        if self._is_local:
-            with suppress(OSError):
-                found = os.stat(f"{TableLocation(self.uri, branch).physical_uri}/{VERSIONS}")
-                is_coarse = found.st_mtime_ns % 1_000_000_000 == 0
-                return None if is_coarse else (found.st_ino, found.st_mtime_ns)
-        return None
 
     def _find_place(self, location: TableLocation, dataset: LanceDataset, key: str) -> int | None:
         """The address of a row; None when it is not there."""
@@ -558,15 +512,6 @@ def _contention(uri: str) -> Iterator[None]:
         yield
     except CommitConflict as error:
         raise RowLevelCasContention(f"another writer changed '{uri}' first") from error
-
-
-def _may_be_newer(location: TableLocation, since_ns: int) -> bool:
-    """Whether a version may have been added or removed since a time."""
-    try:
-        changed_ns = os.stat(f"{location.physical_uri}/{VERSIONS}").st_ctime_ns
-    except OSError:
-        return True
-    return changed_ns + stable_after(changed_ns) > since_ns
 
 
 def _primary_key(schema: pa.Schema) -> list[str]:
