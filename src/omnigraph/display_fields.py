@@ -65,6 +65,8 @@ def _to_fact(name: str, value: Any) -> Any:
         return format_time(value)
     if hasattr(value, "make_sheet"):
         return value.make_sheet().title
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
     return value
 
 

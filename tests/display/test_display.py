@@ -58,6 +58,8 @@ SHOWN: dict[str, Callable[[og.Graph], Any]] = {
     "verification": lambda graph: graph.verify(),
     "doctor": lambda graph: graph.doctor(),
     "history": lambda graph: graph.history("Person", "p001"),
+    "blame": lambda graph: graph.blame("Person", "p001"),
+    "feed": lambda graph: graph.poll_changes(start="beginning"),
 }
 
 
@@ -123,6 +125,16 @@ def test_a_graph_shows_types_branches_and_commits_and_nothing_once_closed(tmp_pa
     graph.close()
     assert graph._repr_html_() is None
     assert "Graph" in repr(graph)
+
+
+def test_a_schema_is_lines_in_a_notebook_and_a_string_everywhere_else(graph: og.Graph) -> None:
+    from IPython.core.formatters import PlainTextFormatter
+
+    shown = PlainTextFormatter()(graph.schema)
+
+    assert shown.splitlines()[:3] == ["schema", *SCHEMA.splitlines()[:2]]
+    assert "edge Knows" in graph.schema._repr_html_()
+    assert (graph.schema, graph.branch_schema("review")) == (SCHEMA, SCHEMA)
 
 
 def test_the_time_of_a_commit_is_a_datetime(graph: og.Graph) -> None:

@@ -91,6 +91,23 @@ class Blame(JsonForm):
     _repr_html_ = show_html
 
 
+class EntityBlame(dict[str, Blame]):
+    """For each property its value, and what wrote it."""
+
+    def make_sheet(self) -> Sheet:
+        columns = ("property", "value", "commit", "time", "actor", "through", "lost")
+        rows = [
+            (name, each.value, each.commit_id, format_time(each.at), each.actor, each.through,
+             len(each.lost) or None)
+            for name, each in self.items()
+        ]  # fmt: skip
+        title = f"who wrote {count_noun(len(rows), 'value')}"
+        return Sheet(title, grids=[Grid(columns, rows)])
+
+    __repr__ = show_text
+    _repr_html_ = show_html
+
+
 _Lost: TypeAlias = dict[int | str, list[LostValue]]
 
 
@@ -125,7 +142,7 @@ class EntityReview:
             raise EntityNotFound(self._entity.table_key, self._id, self._state.branch, self._notes)
         return EntityHistory(found, self._notes)
 
-    def blame(self) -> dict[str, Blame]:
+    def blame(self) -> EntityBlame:
         """For each property that the entity has now, what wrote its value.
 
         Raises:
@@ -139,10 +156,10 @@ class EntityReview:
         identities = {name: identity_of(row.entity, name) for name in names}
         lost: _Lost = {each: [] for each in identities.values()}
         self._assign(self._state.head, {*lost}, None, found, lost)
-        return {
-            name: replace(found[each], value=row.image[name], lost=tuple(lost[each]))
+        return EntityBlame(
+            (name, replace(found[each], value=row.image[name], lost=tuple(lost[each])))
             for name, each in identities.items()
-        }
+        )
 
     # History
 

@@ -37,7 +37,7 @@ from omnigraph.branch.diff import (
 from omnigraph.branch.feed_tokens import Scope, read_token, write_token
 from omnigraph.catalog import Catalog
 from omnigraph.dataclass import dataclass
-from omnigraph.display import show_html, show_text
+from omnigraph.display import ROWS_MAX, Grid, Sheet, count_noun, format_time, show_html, show_text
 from omnigraph.display_fields import make_field_sheet
 from omnigraph.errors import (
     BadRequestError,
@@ -85,7 +85,20 @@ class ChangePage:
         }
         return {"blocks": [each.to_json() for each in self.blocks], **without_empty(paging)}
 
-    make_sheet = make_field_sheet
+    def make_sheet(self) -> Sheet:
+        columns = ("commit", "branch", "time", "actor", "changes")
+        rows = [
+            (each.cause["graph_commit_id"], each.cause["authored_branch"],
+             format_time(each.cause["authored_at"]), each.cause.get("actor_id"), len(each.changes))
+            for each in self.blocks[:ROWS_MAX]
+        ]  # fmt: skip
+        count = len(self.blocks)
+        paging = {name: getattr(self, name) for name in ("caught_up", "next_page_token", "cursor")}
+        facts = {name.replace("_", " "): value for name, value in paging.items()}
+        return Sheet(
+            f"changes of {count_noun(count, 'commit')}", facts, [Grid(columns, rows, count)]
+        )
+
     __repr__ = show_text
     _repr_html_ = show_html
 

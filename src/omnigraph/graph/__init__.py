@@ -10,7 +10,7 @@ What the calls do, beyond what the packages below do for them:
 
 query_source.py, bound_params.py, reads.py, algorithms.py       a read, from its text to rows
 subgraph.py, state_view.py, picture.py, picture_widget.py       rows as nodes and edges to look at
-arrays.py, conversions.py, overview.py                          a graph as arrays, and at a glance
+arrays.py, conversions.py, overview.py, schema_text.py          a graph as arrays, and at a glance
 mutations.py, loads.py, merges.py, blob_reader.py, blob_writer.py, results.py    writes
 undo_requests.py, merge_requests.py, check_files.py             undo, review, checks
 commit_observers.py  readers that are made ready for a commit before it is published

@@ -14,7 +14,7 @@ from omnigraph.manifest.branch_names import canonical_branch
 
 if TYPE_CHECKING:
     from omnigraph.branch.diff import State
-    from omnigraph.branch.entity_history import Blame, EntityHistory, EntityReview
+    from omnigraph.branch.entity_history import EntityBlame, EntityHistory, EntityReview
     from omnigraph.branch.log import CommitPatch, LogFilter, LogReader
     from omnigraph.manifest import GraphCommit, ManifestState, Snapshot
     from omnigraph.write.audit import RecoveryRecord
@@ -128,7 +128,7 @@ class HistoryCalls(GraphPart):
         id: str,  # noqa: A002 — the API names it so
         *,
         branch: str = MAIN,
-    ) -> dict[str, Blame]:
+    ) -> EntityBlame:
         """For each property of a node or edge, its value and the commit that wrote it.
 
         Raises:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from omnigraph.graph.calls.part import GraphPart
+from omnigraph.graph.schema_text import SchemaText
 from omnigraph.manifest import MAIN
 from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.policy import Action
@@ -21,18 +22,18 @@ class SchemaCalls(GraphPart):
     """Schemas."""
 
     @property
-    def schema(self) -> str:
+    def schema(self) -> SchemaText:
         """The accepted schema of `main`, as it was written."""
-        return self._session.read_contract().source
+        return SchemaText(self._session.read_contract().source)
 
     @property
     def catalog(self) -> Catalog:
         """The types of the accepted schema of `main`."""
         return self._session.read_contract().catalog
 
-    def branch_schema(self, branch: str = MAIN) -> str:
+    def branch_schema(self, branch: str = MAIN) -> SchemaText:
         """The accepted schema of a branch, as it was written."""
-        return self._session.read_schema(canonical_branch(branch)).source
+        return SchemaText(self._session.read_schema(canonical_branch(branch)).source)
 
     def branch_catalog(self, branch: str = MAIN) -> Catalog:
         """The types of the accepted schema of a branch."""
