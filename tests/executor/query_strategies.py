@@ -207,9 +207,9 @@ class Builder:
         if not draw.chance(30) or not self.properties(type_name):
             return ""
         name = draw.one(self.properties(type_name))
-        return f" {{ {name}: {self.given(name, of_element=True)} }}"
+        return f" {{ {name}: {self.given(name)} }}"
 
-    def given(self, name: str, *, of_element: bool = False) -> str:
+    def given(self, name: str) -> str:
         """A literal, or a parameter, that fits a property."""
         draw = self.draw
         type_name, values = PROPERTIES.get(name, ("String", ["a0", "a1", "b0"]))

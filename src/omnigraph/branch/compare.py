@@ -126,16 +126,6 @@ def candidates_of_ids(
     return sort_rows(old.join(new, "id", join_type="full outer"))
 
 
-def candidates_of_one(
-    tables: TableStorage, before: TableHandle | None, after: TableHandle | None
-) -> Differences:
-    """Every row of a table that only one of the two states has."""
-    handle, name, other = (before, "before", "after") if before else (after, "after", "before")
-    assert handle is not None
-    rows = _all_ids(tables, handle, name)
-    return sort_rows(rows.append_column(other, pa.nulls(rows.num_rows, pa.uint64())))
-
-
 def _all_ids(
     tables: TableStorage, handle: TableHandle, name: str, ids: pa.Array | None = None
 ) -> pa.Table:

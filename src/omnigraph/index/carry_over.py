@@ -184,13 +184,6 @@ class PreviousVersion:
     def _no_rows(self, names: Sequence[str]) -> pa.Table:
         return self._handle.schema.empty_table().select(names)
 
-    def replaced_since(
-        self, base: TableId, names: Sequence[str]
-    ) -> tuple[pa.Table, np.ndarray] | None:
-        """The rows that came, with their row ids, and the row ids of those that went."""
-        find = self._tables.ancestry.find_replaced
-        return self._ask_ancestry(base, lambda now, then, new: find(now, then, new, names))
-
     def _ask_ancestry(
         self, base: TableId, find: Callable[[TableHandle, TableHandle, list[int]], _A | None]
     ) -> _A | None:

@@ -18,7 +18,6 @@ from omnigraph.types import DAYS, DURATION, PropertyType, Scalar
 INTEGER = PropertyType(Scalar.I64, nullable=True)
 FLOAT = PropertyType(Scalar.F64, nullable=True)
 TEXT = PropertyType(Scalar.STRING, nullable=True)
-TRUTH = PropertyType(Scalar.BOOL, nullable=True)
 
 
 def result_type(op: ArithmeticOp, left: PropertyType, right: PropertyType) -> PropertyType | None:

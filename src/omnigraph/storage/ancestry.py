@@ -95,14 +95,14 @@ class Ancestry:
         `new` are the fragments whose data files `ancestor` does not have. None when Lance cannot
         tell which rows were deleted.
         """
-        found = self.find_replaced(handle, ancestor, new, columns)
+        found = self._find_replaced(handle, ancestor, new, columns)
         if found is None:
             return None
         come, gone = found
         before = self._reads.take_rows(ancestor, gone.tolist(), columns)
         return come.select(list(columns)), before
 
-    def find_replaced(
+    def _find_replaced(
         self, handle: TableHandle, ancestor: TableHandle, new: Sequence[int], columns: Sequence[str]
     ) -> tuple[pa.Table, RowIds] | None:
         """The same, with row ids; of the rows changed or deleted only their row ids."""

@@ -23,8 +23,6 @@ NULL_WORDS = ("", "NULL", "null", "NA", "N/A", "n/a", "None", "\\N")
 TRUE_WORDS = ("true", "True", "TRUE", "1", "yes", "Yes", "YES", "t", "T", "y", "Y")
 FALSE_WORDS = ("false", "False", "FALSE", "0", "no", "No", "NO", "f", "F", "n", "N")
 
-_DIGITS_ONLY = r"^[+-]?[0-9]+$"
-
 
 def reader_type(type_: PropertyType, form: TextForm) -> pa.DataType:
     """The type to read a column of texts with: what Arrow reads by itself as we do, else text."""
