@@ -38,7 +38,7 @@ ALLOWED = {
     "index/test_id_index.py": ("meets keys whose hashes are equal", {"_BASE"}),
     "index/test_patches.py": (BOUNDED, {"_drop"}),
     "manifest/test_publisher.py": (PLANTS, {"_refuse_unfenced"}),
-    "manifest/test_snapshot_cache.py": (BETWEEN, {"_entries", "_read_attributes"}),
+    "manifest/test_snapshot_cache.py": (BETWEEN, {"_entries"}),
     "pipeline/test_archive.py": (BETWEEN, {"_create", "_only_one", "_planned", "_start"}),
     "pipeline/test_settings.py": ("a process has one session of Spark", {"_made"}),
     "recovery/test_planted_bugs.py": (

@@ -110,7 +110,7 @@ def test_a_write_is_seen_within_one_tick_of_the_file_clock(
     def attributes(path: str) -> tuple[int, int, int]:
         return 1, now + hour_ns if path.endswith("_versions") else now - hour_ns, 1
 
-    monkeypatch.setattr(snapshot_cache, "_read_attributes", attributes)
+    monkeypatch.setattr(snapshot_cache, "read_attributes", attributes)
     other = reopen(graph)
     for number in range(4):
         add(other, "person", name=f"p{number}")
@@ -130,7 +130,7 @@ def test_main_of_a_file_system_with_whole_seconds_is_not_trusted_early(
     def attributes(path: str) -> tuple[int, int, int]:
         return 1, now + hour_ns if path.endswith("_versions") else now - hour_ns, 1
 
-    monkeypatch.setattr(snapshot_cache, "_read_attributes", attributes)
+    monkeypatch.setattr(snapshot_cache, "read_attributes", attributes)
     monkeypatch.setattr(graph_texts, "read_stable_attributes", lambda _: None)
     names(graph)
     with counting() as counters:

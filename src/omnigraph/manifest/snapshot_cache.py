@@ -24,8 +24,7 @@ from omnigraph.lru import Lru
 from omnigraph.manifest.contract import FILES
 from omnigraph.manifest.model import MAIN, MANIFEST_TABLE
 from omnigraph.storage.datasets import manifest_path
-from omnigraph.storage.file_times import Attributes, is_coarse, stable_after
-from omnigraph.storage.file_times import read_attributes as _read_attributes
+from omnigraph.storage.file_times import Attributes, is_coarse, read_attributes, stable_after
 from omnigraph.storage.location import GraphRoot, TableLocation
 
 _T = TypeVar("_T")
@@ -81,7 +80,7 @@ class SnapshotCache(Generic[_T]):
             return None
         entry = self._entries.get(branch)
         paths = self._paths(branch) if entry is None else entry.paths
-        return Probe(branch, time.time_ns(), tuple(map(_read_attributes, paths)), entry)
+        return Probe(branch, time.time_ns(), tuple(map(read_attributes, paths)), entry)
 
     def get(self, probe: Probe[_T] | None) -> _T | None:
         """What was put for a branch whose files are unchanged since."""
