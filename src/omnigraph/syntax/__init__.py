@@ -14,6 +14,7 @@ trees hold what was written and no judgement about it; catalog/ and compiler/ ju
     unexpected.py                        failures as error messages
     words.py                             the words that a grammar spells out
     schema_words.py   query_words.py     the words and hints of each language
+                      query_habits.py    what other languages write; query_places.py, by place
     print_schema.py   print_query.py     trees → canonical text; write_literals.py their literals
 """
 

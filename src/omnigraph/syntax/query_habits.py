@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from omnigraph.syntax.query_places import ARROW, PLACES, VALUES
 from omnigraph.syntax.unexpected import Situation
 
 _ELSEWHERE = {
@@ -18,7 +19,7 @@ _ELSEWHERE = {
     "!": "`not ( … )` negates a test, `not { … }` asks that a pattern does not exist",
     "=~": "there are no patterns of text; use `contains`, `starts_with`, `ends_with` or `search`",
     "like": "there is no `like`; use `contains`, `starts_with`, `ends_with` or `search`",
-    "->": "name the edge between two variables: `$a wrote $b`",
+    "->": ARROW,
     "<-": "name the edge between two variables, the source first: `$b wrote $a`",
     "--": "name the edge between two variables: `$a <knows> $b` follows it both ways",
     "(": "a node is written `$p: Person`, an edge between two variables: `$p knows $q`",
@@ -38,114 +39,13 @@ _ELSEWHERE = {
     "between": "write two comparisons: `$p.x >= 1  $p.x <= 5`",
     "select": "a read is `match { … } return { … }`",
     "from": "a read is `match { … } return { … }`",
-    "join": "name the edge between two variables: `$a wrote $b`",
-    "values": 'write the properties in braces: `insert Type { name: "x" }`',
+    "join": ARROW,
+    "values": VALUES,
     "into": 'write the type and its properties: `insert Type { name: "x" }`',
     "*": "`$p { * }` returns the whole node; `count($p)` counts rows",
     "|": "bind an interface that both types implement: `$x: Named`",
     "^": "there are no powers; multiply",
 }
-_PLACES = tuple(
-    (found, re.compile(before + r"\s*\Z"), hint)
-    for found, before, hint in (
-        (
-            r"match|top|insert|upsert|update|delete|for",
-            r"\A",
-            "a query has a name: `query find() { … }`",
-        ),
-        (r"\(", r"\bmatch", "the pattern goes in braces: `match { … }`"),
-        (r"match", r"\boptional", "write `optional { … }`"),
-        (r"optional", r"\)\s*\{", "`optional { … }` stands in `match`, beside what it hangs on"),
-        (r"top", r"\}", "`top n by … { … }` comes before `match`"),
-        (r"\w+", r"\btop\s+[\w$]+", "write `top n by … as $score { … }`"),
-        (r"[a-z]\w*", r"\btop\b[^{}]*\bas", "the score is a variable: `as $score`"),
-        (r"[a-z]\w*", r"\bfor", "the row is a variable: `for $row in $rows { … }`"),
-        (r"from", r"\bdelete", "write `delete Type where …`"),
-        (
-            r"[a-z]\w*",
-            r"\bdelete",
-            "a variable begins with `$`: `delete $x`; a type is `delete Type where …`",
-        ),
-        (r"\{", r"\bupdate\s+[$\w]+", 'write `update Type set { name: "x" } where …`'),
-        (
-            r"\$\w+",
-            r"\b(set|insert\s+\w+|upsert\s+\w+)\s*\{([^{}]*,)?",
-            'a property stands alone before its value: `name: "x"`',
-        ),
-        (
-            r"[a-z]\w*",
-            r"\bquery\s+\w+\s*\(([^(){}]*,)?",
-            "a parameter begins with `$`: `$name: String`",
-        ),
-        (
-            r"\)|,",
-            r"\bquery\s+\w+\s*\(([^(){}]*,)?\s*\$\w+",
-            "a parameter has a type: `$name: String`",
-        ),
-        (
-            r"\{",
-            r"\bquery\s+\w+",
-            "parameters stand in parentheses, also where there are none: `query q() { … }`",
-        ),
-        (r"\)", r"\bcount\s*\(", "`count($x)` counts the rows in which $x is bound"),
-        (r"\)", r"\bdatetime\s*\(", '`now()` is the present; `datetime("…")` is written out'),
-        (
-            r"\)",
-            r"\b(search|match_text|fuzzy)\s*\([^(),]*",
-            'a search has a property and words: `search($p.title, "words")`',
-        ),
-        (
-            r"search|match_text|fuzzy",
-            r"\$\w+\.\w+",
-            'a search is a call: `search($p.title, "words")`',
-        ),
-        (
-            r"\.",
-            r"\b(nodes|edges)\s*\([^()]*\)",
-            "name the property in the call: `nodes($t, title)`",
-        ),
-        (r"-|\d+\.\d+", r"\b(limit|offset|top)", "a whole number from 0, or a parameter"),
-        (r'".*', r"\bas", "an alias is a word without quotes: `as name`"),
-        (
-            r"[a-z]\w*",
-            r"\b(or|and)\s+\$\w+",
-            "patterns are joined by `either { … } or { … }`; `or` and `and` join conditions",
-        ),
-        (r"set", r"\}", "write `update $x set { … }`, with a variable of `match`"),
-        (r"\$\w+|\[|[a-z_]\w*", r"\breturn", "what is returned goes in braces: `return { … }`"),
-        (r"\w+", r"-\s*\[", _ELSEWHERE["->"]),
-        (r"not", r"[\w)\]\"]", "negate the whole test: `not ($p.x in [1, 2])`"),
-        (
-            r"is",
-            r"[\w)]",
-            "`is null` and `is not null` test for null; other values are compared: `!=`",
-        ),
-        (r"\.", r"(?<![\w$.])[a-z_]\w*", "a variable begins with `$`: `$p.name`"),
-        (r":", r"[{\s](?<!\$)[a-z_]\w*", "a variable begins with `$`: `$p: Person`"),
-        (
-            r"\*",
-            r"\$\w+\s+[<]?\w+[>]?",
-            "say how far behind the edge: `{1,3}`, or write `shortest` before it",
-        ),
-        (r"\.\.", r"\{\s*\d+", "the bounds are divided by a comma: `{1,3}`"),
-        (
-            r"\w+",
-            r"(?i)shortestpath\s*\(.*",
-            "name the path before the edge: `$a $t:shortest knows $b`",
-        ),
-        (r"\w+", r"\bset", 'assignments go in braces: `set { name: "x" }`'),
-        (
-            r"=",
-            r"\b(set|insert\s+\w+|upsert\s+\w+)\s*\{[^{}]*\b\w+",
-            'a property is given its value by a colon: `name: "x"`',
-        ),
-        (r"\(", r"\b(insert|upsert)\s+\w+", _ELSEWHERE["values"]),
-        (r"when", r"\bcase\s.+", "every branch has its condition: `case when $p.x = 1 then … end`"),
-        (r"=|!=|<|>|<=|>=", r"\bif\s*\([^()]*", "write `case when … then … else … end`"),
-        (r"True|False|Null|None", r"", "words are lower case: `true`, `false`, `null`"),
-    )
-)
-"""What is found, what stands before it, and how that is said here."""
 _OURS = frozenset({
     "match", "optional", "return", "distinct", "order", "limit", "offset", "and", "or", "not", "in",
     "is", "null", "as", "asc", "desc", "case", "when", "then", "else", "end", "insert", "update",
@@ -207,7 +107,7 @@ def _hint_place(situation: Situation) -> str | None:
     return next(
         (
             hint
-            for found, place, hint in _PLACES
+            for found, place, hint in PLACES
             if re.fullmatch(found, situation.found) and place.search(before)
         ),
         None,

@@ -12,6 +12,7 @@ from omnigraph.syntax.query_habits import (
     lacks_test,
     say_mistake,
 )
+from omnigraph.syntax.query_places import ARROW
 from omnigraph.syntax.unexpected import (
     PUNCTUATION,
     Situation,
@@ -50,19 +51,27 @@ _KEYWORDS = (
 _JOINING = ("and", "or", "when", "then", "else", "by")
 
 
+_ARROW = re.compile(r"\$\w+\s*(<\s*-|-)\s*[a-z]\w*\s*(-\s*)?\$\w+\s*\Z")
+_BARE = re.compile(r"(?<!\bor)(?<!\band)[{\s]\$\w+\s*\Z")
+
+
 def _hint_condition(situation: Situation) -> str | None:
     """Where a condition was begun and is none."""
     if is_round_list(situation):
         return "write the list in square brackets: `in [1, 2]`"
     if joins_variables(situation):
         return "put the left one in parentheses: `($x) in $xs`"
+    if _ARROW.search(situation.before):
+        return ARROW
+    if situation.previous == "not" and situation.found == "exists":
+        return "`not { … }` asks that a pattern does not exist"
     if situation.previous == "not":
         return "`not ( … )` negates a test, `not { … }` asks that a pattern does not exist"
     if situation.found == "null":
         return "test with `is null`; to leave a property empty, leave it out"
     if re.search(r"\b(?:exists|has)\s*\([^()]*\)\s*\Z", situation.before):
         return "`… is not null` asks whether there is a value"
-    if situation.found == "}" and re.search(r"[{\s]\$\w+\s*\Z", situation.before):
+    if situation.found == "}" and _BARE.search(situation.before):
         return "a node is bound with its type: `$p: Person`"
     if lacks_test(situation):
         return "compare it: `… = true`"
@@ -103,7 +112,8 @@ _MUTATING = ("insert", "upsert", "update", "delete", "for")
 
 def _hint_edge(situation: Situation) -> str | None:
     if "an edge name" in situation.names and re.match(r"[A-Z]", situation.found):
-        lower = situation.found[0].lower() + situation.found[1:]
+        found = situation.found
+        lower = found.lower() if found.isupper() else found[0].lower() + found[1:]
         return f"edge names in queries start lowercase: `{lower}`"
     return None
 
