@@ -14,19 +14,19 @@ def check_count(word: str, count: CountTree | None, scope: Scope) -> Count | Non
     if count is None or isinstance(count, int):
         return count
     found = scope.parameter(count)
-    if found is None or not found.type.scalar.is_integer or found.type.is_list:
-        problem = f"`${count.name}` is " + ("no parameter" if found is None else str(found.type))
+    if found is None:
+        problem, hint = "no parameter", f"declare it: `query name(${count.name}: I64)`"
+    elif not found.type.scalar.is_integer or found.type.is_list:
+        problem, hint = str(found.type), f"declare it as `${count.name}: I64`"
     elif found.type.nullable:
-        problem = f"`${count.name}` is {found.type}"
+        problem, hint = str(found.type), "give the parameter a default: `= 10`"
     else:
         return found
     raise TypeCheckError(
-        f"{word} needs an integer that is not nullable, and {problem}",
+        f"{word} needs an integer that is not nullable, and `${count.name}` is {problem}",
         code="T34",
         span=count.span,
-        hint="give the parameter a default: `= 10`"
-        if found is not None
-        else f"declare it: `query name(${count.name}: I64)`",
+        hint=hint,
     )
 
 

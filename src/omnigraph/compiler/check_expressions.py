@@ -139,6 +139,10 @@ def bare_word(name: str, span: Span, scope: Scope) -> TypeCheckError:
     ]
     known = [f"${v}.{each}" for v, entity in scope.variables.items() for each in entity.properties]
     hint = f"did you mean {owners[0]}?" if owners else did_you_mean(name, known)
+    hint = (
+        hint
+        or f'a text stands in quotes: "{name}"; a property is read from a variable: `$p.{name}`'
+    )
     return TypeCheckError(
         f"bare word '{name}' names no value here", code="T31", span=span, hint=hint
     )
@@ -170,6 +174,9 @@ def _check_arithmetic(expression: ArithmeticExpr, scope: Scope) -> Arithmetic:
     return Arithmetic(first, tuple(rest), found)
 
 
+_TIMES = {Scalar.DATE, Scalar.DATETIME}
+
+
 def _bad_operands(
     op: ArithmeticOp, left: PropertyType, right: PropertyType, span: Span
 ) -> TypeCheckError:
@@ -181,6 +188,8 @@ def _bad_operands(
     hint = None
     if is_time_of_day:
         hint = "a Date takes whole days: days(n)"
+    elif op is ArithmeticOp.MINUS and {left.scalar, right.scalar} <= _TIMES:
+        hint = "there is no difference of dates: compare them, as in `$p.seen > now() - days(7)`"
     elif (left.is_text and right.is_numeric) or (left.is_numeric and right.is_text):
         hint = "a number is not turned into text: return both, and join them in the caller"
     return TypeCheckError(

@@ -45,6 +45,7 @@ from omnigraph.syntax.query_tree import (
     NullExpr,
     NullTest,
     OrTest,
+    PropertyExpr,
     RrfExpr,
     TextSearchExpr,
     VariableExpr,
@@ -136,7 +137,7 @@ def _check_membership(clause: FilterClause, operand: Operand, values: Operand) -
             "in needs a list literal or a list parameter",
             code="T29",
             span=clause.right.span,
-            hint=_contains_hint(clause, values),
+            hint=_contains_hint(clause, values) or "write the values in brackets: `in [1, 2]`",
         )
     element = values.type.element()
     if isinstance(values, Constant) and values.value == ListLiteral(()):
@@ -198,13 +199,24 @@ def _require_comparable(left: PropertyType, right: PropertyType, clause: FilterC
         )
     if not left.compatible_with(right):
         days = {left.scalar, right.scalar} == {Scalar.DATE, Scalar.DATETIME}
-        hint = "write date(now()) to compare days" if days else _hint_text_as_time(left, right)
+        hint = _hint_days(clause, left) if days else _hint_text_as_time(left, right)
         raise _mismatch(f"cannot compare {left} with {right}", clause.span, hint)
+
+
+def _hint_days(clause: FilterClause, left: PropertyType) -> str:
+    """An instant is compared with a day by its own day."""
+    from omnigraph.syntax.print_query import print_expression
+
+    instant = clause.left if left.scalar is Scalar.DATETIME else clause.right
+    named = isinstance(instant, PropertyExpr | VariableExpr)
+    return f"write date({print_expression(instant) if named else 'now()'}) to compare days"
 
 
 def _hint_text_as_time(left: PropertyType, right: PropertyType) -> str | None:
     """A text is no date: how one is written."""
     scalars = {left.scalar, right.scalar} - {Scalar.STRING}
+    if Scalar.DATE in scalars and (left.is_numeric or right.is_numeric):
+        return 'write the day as date("2024-01-31"); year($p.day) is its year'
     if not (left.is_text or right.is_text):
         return None
     if scalars == {Scalar.DATE}:
@@ -239,7 +251,9 @@ def _find_nullable(expression: Expr, scope: Scope) -> PropertyRef | None:
 def _tested(expression: Expr, scope: Scope) -> Operand:
     message = _no_value(expression, scope)
     if message is not None:
-        raise _mismatch(message, expression.span)
+        is_ranking = not isinstance(expression, VariableExpr)
+        hint = "cut first: `top 10 by … as $score { … }`; `$score < 0.5` then filters"
+        raise _mismatch(message, expression.span, hint if is_ranking else None)
     found = check_scalar(expression, scope)
     if isinstance(found, Null):
         raise TypeCheckError("null is always null", code="T27", span=expression.span)

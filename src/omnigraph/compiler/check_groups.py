@@ -71,7 +71,12 @@ def check_aggregate(expression: AggregateExpr | CollectExpr, scope: Scope) -> Gr
 
 def _argument(expression: Expr, scope: Scope, word: str) -> Operand | NodeRef:
     if has_aggregate(expression):
-        raise TypeCheckError("aggregates do not nest", code="T8", span=expression.span)
+        raise TypeCheckError(
+            "aggregates do not nest",
+            code="T8",
+            span=expression.span,
+            hint="aggregates of one level are joined by arithmetic: `sum($p.x) / count($p)`",
+        )
     if isinstance(expression, VariableExpr):
         found = scope.given(expression) or scope.bare_variable(expression)
     elif isinstance(expression, (AliasExpr, ObjectExpr, NullExpr)):

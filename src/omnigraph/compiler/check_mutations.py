@@ -179,12 +179,28 @@ def _find_entity(statement: _OnType, catalog: Catalog) -> EntityType:
     owner = catalog.nodes.get(statement.type_name) or catalog.edges.get(statement.type_name)
     if owner is None:
         raise TypeCheckError(
-            f"there is no type {statement.type_name}",
+            _say_no_type(statement.type_name, catalog),
             code="T10",
             span=statement.span,
-            hint=did_you_mean(statement.type_name, [*catalog.nodes, *catalog.edges]),
+            hint=_hint_type(statement.type_name, catalog),
         )
     return owner
+
+
+def _say_no_type(name: str, catalog: Catalog) -> str:
+    is_interface = name in catalog.interfaces
+    return (
+        f"{name} is an interface, which has no rows of its own"
+        if is_interface
+        else f"there is no type {name}"
+    )
+
+
+def _hint_type(name: str, catalog: Catalog) -> str | None:
+    if name in catalog.interfaces:
+        types = catalog.types_of(name)
+        return f"name a type that implements it: {', '.join(types)}" if types else None
+    return did_you_mean(name, [*catalog.nodes, *catalog.edges])
 
 
 def _find_bound(

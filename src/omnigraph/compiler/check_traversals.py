@@ -75,9 +75,16 @@ def _edge(clause: Traversal, scope: Scope) -> EdgeType:
             f"there is no edge `{clause.edge}`",
             code="T4",
             span=clause.edge_span,
-            hint=edge_hint(clause.edge, scope.catalog),
+            hint=_hint_test(clause) or edge_hint(clause.edge, scope.catalog),
         )
     return edge
+
+
+def _hint_test(clause: Traversal) -> str | None:
+    """Between two variables the word of a test is the name of an edge."""
+    if clause.edge not in ("in", "contains", "starts_with", "ends_with"):
+        return None
+    return f"to compare two values: `(${clause.source}) {clause.edge} ${clause.target}`"
 
 
 def _check_bounds(clause: Traversal) -> None:

@@ -133,6 +133,7 @@ class Scope:
             f"`{aggregate_word(expression)}` works on groups in `return`, not row by row",
             code="T8",
             span=expression.span,
+            hint="in a read: `count($p) as n` in `return`, and `having { n > 1 }`",
         )
 
     def inner(self) -> Scope:
