@@ -95,6 +95,19 @@ def test_bad_rows_are_quarantined_with_their_values(graph: og.Graph, tmp_path: P
     assert result.rows_rejected == len(kept.read_text().splitlines()) == len(bad)
 
 
+def test_a_record_with_a_member_twice_is_quarantined_as_it_came(
+    graph: og.Graph, tmp_path: Path
+) -> None:
+    """As JSON it would have one of the two values only, and look like a record that is right."""
+    line = '{"type": "Doc", "data": {"slug": "a", "slug": "b"}}'
+    source, kept = tmp_path / "twice.jsonl", tmp_path / "aside.jsonl"
+    source.write_text(line + "\n")
+
+    graph.load(source, mode="merge", engine="inline", on_error="quarantine", quarantine=kept)
+
+    assert json.loads(kept.read_text())["record"] == line
+
+
 FRAMES: dict[str, Any] = {
     "lone surrogate": lambda pd: pd.DataFrame({"slug": ["\ud800"]}),
     "name with a lone surrogate": lambda pd: pd.DataFrame({"\ud800": ["x"]}),
