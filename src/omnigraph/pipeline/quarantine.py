@@ -1,8 +1,8 @@
 """Quarantine: rejected records with their reasons, in a file to correct and load again.
 
 Each line is `{"place", "reasons", "record"}`; `record` is the record as it came, as JSON where it
-is JSON and as text where it is not. When the caller names no file, it is kept with the graph until
-it is removed by hand.
+is JSON, and as text where it is not or has a member twice. When the caller names no file, it is
+kept with the graph until it is removed by hand.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import orjson
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError, StorageError
+from omnigraph.pipeline.members import find_repeated
 from omnigraph.pipeline.model import Rejected
 from omnigraph.storage.graph_texts import GraphTexts
 from omnigraph.ulids import new_ulid
@@ -70,9 +71,18 @@ def _write_file(path: str, lines: list[bytes]) -> None:
 
 
 def _line(location: str, rejected: Rejected) -> bytes:
-    try:
-        record = orjson.loads(rejected.record)
-    except orjson.JSONDecodeError:
-        record = rejected.record
-    value = {"place": location, "reasons": list(rejected.reasons), "record": record}
+    value = {
+        "place": location,
+        "reasons": list(rejected.reasons),
+        "record": _read_record(rejected.record),
+    }
     return orjson.dumps(value) + b"\n"
+
+
+def _read_record(text: str) -> object:
+    """The record as JSON, if that is all of it: of a member that is there twice, one would go."""
+    try:
+        record = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return record if find_repeated(text.encode(), record) is None else text
