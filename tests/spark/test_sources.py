@@ -12,6 +12,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import BadRequestError, NotFoundError
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
+from omnigraph.pipeline.engine import CHECK_ROWS_VARIABLE
 from omnigraph.storage.counters import counting
 from omnigraph.write.bad_rows import BadRowsError
 from tests.depth import IS_TORTURE
@@ -67,6 +68,28 @@ def test_rows_of_a_spark_frame_are_numbered_through_its_partitions(
 
     named = [bad.location for bad in caught.value.bad_rows]
     assert named == [f"Person row {number}" for number in (2, 4, 6, 8)]
+
+
+def test_a_node_in_half_of_all_rows_and_empty_partitions_change_no_answer(
+    spark: Any, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Checked by exchange and asked on Spark; partitions of no row, of one, and of very many."""
+    monkeypatch.setenv(CHECK_ROWS_VARIABLE, "10")
+    numbers = spark.range(400, numPartitions=2)
+    people = spark.range(41, numPartitions=50).selectExpr("concat('p', id) as name")
+    ends = "concat('p', if(id % 2 = 0, 0, id % 41)) as src", "concat('p', id * 7 % 41) as dst"
+    lonely = spark.createDataFrame([("p1", "p2")], "src string, dst string")
+    edges = numbers.selectExpr(*ends).union(lonely).union(numbers.selectExpr(*ends).limit(0))
+
+    graph.load_dataframes({"Person": people, "Knows": edges}, mode="append")
+    hops = """query q() {
+        match { $a: Person $a knows $b } return { $a.name, count($b) as n } order { $a.name }
+    }"""
+    found, expected = (graph.query(hops, engine=each).rows() for each in ("spark", "local"))
+
+    assert graph.edges("Knows").count_rows() == 401
+    assert found == expected
+    assert next(row["n"] for row in found if row["a.name"] == "p0") == 41
 
 
 def test_frames_of_several_types_are_one_commit(spark: Any, graph: og.Graph) -> None:
