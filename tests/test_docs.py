@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -150,3 +152,26 @@ def test_contributing_names_files_that_exist() -> None:
     assert named
     for path in named:
         assert (ROOT / path).exists(), f"CONTRIBUTING.md: {path} does not exist"
+
+
+def test_the_architecture_page_names_every_part_of_the_tree() -> None:
+    page = read(ROOT / "docs" / "explain" / "architecture.md")
+    tree = ROOT / "src" / "omnigraph"
+    parts = {f"{path.parent.name}/" for path in tree.glob("*/__init__.py")}
+    parts |= {path.name for path in tree.glob("[!_]*.py")}
+
+    assert {part for part in parts if f"`{part}`" not in page} == set()
+
+
+def test_the_map_of_a_package_names_its_files() -> None:
+    """A package whose files are found by their names alone has the rule instead of the list."""
+    by_name = {"cli", "calls", "response_models"}
+    missing = {}
+    for init in (ROOT / "src" / "omnigraph").glob("*/**/__init__.py"):
+        named = re.findall(r"[\w*]+\.py", ast.get_docstring(ast.parse(read(init))) or "")
+        files = {path.name for path in init.parent.glob("[!_]*.py")}
+        left = {name for name in files if not any(fnmatch(name, each) for each in named)}
+        if left and init.parent.name not in by_name:
+            missing[init.parent.name] = left
+
+    assert missing == {}

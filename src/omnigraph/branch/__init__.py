@@ -19,6 +19,7 @@ merge.py         two heads → outcome → one commit with two parents
   rules.py         what the merged graph would break
   choices.py       the caller's choices        resolve.py  choices and rules, round by round
     mixed_rows.py    rows of which each property was chosen
+  merge_checks.py  which checks the target has afterwards; merge_models.py which embedding models
   apply.py         sidecar, commits, confirmation, publish
   schema_join.py   which schema a merge of two schemas leads to, and its states in that schema
     schema_images.py   a state shown in another schema
@@ -28,6 +29,9 @@ merge.py         two heads → outcome → one commit with two parents
 diff.py          two states → `changes.py`: entities with both images (`images.py`)
   compare_windows.py  `compare.py` for readers that take it in the order of ids
   windows.py          the next ids in order, in bounded memory
+  entities.py         one node or edge as a snapshot shows it
+feed.py          the change feed, page by page: change_records.py, cursors in feed_tokens.py
+log.py           commits by what they changed: log_walk.py, type_line.py over line_segments.py
 replay.py        revert, cherry-pick and restore: a merge over earlier states
   commit_changes.py  what commits did, as changes to take back or to make again
   restore.py         types or entities as an earlier state has them
@@ -35,5 +39,10 @@ replay.py        revert, cherry-pick and restore: a merge over earlier states
 bisect.py        the commit that broke a check
 entity_history.py  what every commit did to one entity, and which wrote its values
   entity_line.py     the commits of a line that changed it
+  contested.py       merges that resolved a conflict about it
+tag.py           a state under a name, which stays readable
+apply_checks.py  the queries that have to hold on a branch
+merge_request.py a request, made of its events: request_verbs.py adds one, request_review.py
+                 counts verdicts
 html.py          a diff as a page, drawn by `picture.py` from `surroundings.py`
 """

@@ -9,6 +9,7 @@ In: tables of a snapshot. Out: positions, decoded columns and adjacency, by tabl
     selection.py    a set of row positions
     arrays.py       the NumPy arrays that hold positions, masks and weights
     columns.py      decoded values and their ranks
+    nested.py       lists and objects as numbers with their equality and order
     number_masks.py a numeric column compared with one value
     table_view.py   one table addressed by position: decode, fetch, select
     value_lookup.py the positions of one value, by rank
@@ -19,6 +20,7 @@ In: tables of a snapshot. Out: positions, decoded columns and adjacency, by tabl
     adjacency.py    the edges of a table as runs of neighbours, both ways
     patches.py      an adjacency of an earlier version, with the edges that changed since
     relations.py    the adjacency of an edge table, cached, or a few edges looked up
+    edge_lookup.py  those few edges, from storage; background.py makes the adjacency meanwhile
     carry_over.py   what a version shares with an earlier one, taken over instead of decoded
     removed_rows.py which rows of the earlier one are gone
     sealed_file.py  arrays in one file, mapped, and checked where they are read
@@ -34,6 +36,7 @@ In: tables of a snapshot. Out: positions, decoded columns and adjacency, by tabl
                     (prefetch_table.py: of one table)
     open_tables.py  the views and edge indexes of one snapshot
     derived.py      adjacency as files beside the graph, mapped by the next open
+    saved_runs.py   one side of it, read where a query touches it
 """
 
 from omnigraph.index.cache import RuntimeCache

@@ -2,6 +2,7 @@
 
     files ─ sample ─► columns ─ guess ─► types, keys ─ relate ─► edges ─ write ─► .pg, mapping
 
+    infer.py    the whole way
     sample.py   the first rows of a file, as Arrow columns
     guess.py    what one column holds: its property, and whether it could be a key
     relate.py   which files are edges: two of their columns hold the keys of other files

@@ -6,6 +6,8 @@ write path read.
     expressions.py   what is computed and required
     query.py         what runs: the pipeline of a read
     mutations.py     the statements of a mutation, and what it gives back
+    wide.py          keys and aggregates that are computed for each row
+    arithmetic.py    the types that computing gives
     variables.py     which variables a predicate reads
     print.py         all of it as text, for `explain` and tests
 """

@@ -17,6 +17,7 @@ In: pins to publish, branches and commits to look up. Out: snapshots.
     line_states.py       a branch at every version, from one read; line_reader.py asks it
     retained_commits.py  states that outlived their branch
     tags.py              names for commits that stay
+    request_events.py    merge requests, one immutable text per event
     state_text.py        states written down, for both
     contract.py          the schema files
     schema_files.py      how they change

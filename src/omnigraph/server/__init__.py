@@ -16,6 +16,13 @@ call.py        one request: authenticate (auth.py), choose the graph, authorize 
                request_models.py; files: uploads.py); blocking calls run in
                worker_pool.py, queries through query_runner.py
 routes_*.py    one handler per operation, by noun
+               (states.py and readable_types.py: what of the past, and which types, a caller may
+               read; url_parameters.py; bodies in undo_models.py, merge_request_models.py)
+graphs.py      opens every graph once; graph_metrics.py, traces.py tell how it does
+events.py      the change feed as one long response; json_parts.py long documents, part by part
+mcp_*.py       the same operations as tools for agents: mcp_server.py, by HTTP (mcp_exchange.py)
+               or pipes (mcp_stdio.py); a tool is a request (mcp_tool.py, mcp_tools.py, …)
+strict_lines.py  records of a raw load; token_entries.py the file of tokens
 workbench.py   the files of the page in the browser; catalogs.py and pictures.py describe a schema
                and a query to it
 jobs.py        loads, merges and vectors, as values that run here or in write_process.py: a second

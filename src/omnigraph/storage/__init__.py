@@ -10,6 +10,7 @@
         projection.py, pending.py, blobs.py
     row_addresses.py  where rows lie; row_ids.py reads the row ids that a fragment records
     ancestry.py       what changed between a version and an ancestor of it
+    row_search.py     the row of one id in many versions of a table
     search.py         vectors.py; tokens.py is what full text sees of a text
 
     staging.py (write_files.py)  schema_staging.py  unattached.py  indexes.py  compaction.py
@@ -26,11 +27,15 @@
     power_cut.py      what a power cut leaves of one: torn.py (files), torn_rows.py (rows)
     queues.py         one writer at a time per (table, branch)
     scratch.py        the files of a load that is not committed
+    alive.py          marks that a process is at work on something
+    file_times.py     when the times of a file prove that it has not changed
 
     recorder.py       checksums.py of what was written → checksum_records.py, fold_records.py
     content.py        compares them with what is there; listing.py, version_files.py
     garbage.py        removes versions; leftovers.py removes files of killed writers
     relocation.py     mends the paths in version files (base_paths.py) after a graph has moved
+    file_copy.py      files to another store: dataset_files.py, placed_files.py where they lie
+    version_identity.py  whether a version is the one that a transaction made
     lance_manifest.py the bytes of a version file (protobuf.py); fragments.py
     objects.py        moves, removes and replaces whole files
     text.py           `TextStore` → text_local.py, text_s3.py; graph_texts.py names below the root

@@ -11,7 +11,9 @@ trees hold what was written and no judgement about it; catalog/ and compiler/ ju
     schema_builder.py query_builder.py   grammar rules → tree nodes
     literals.py                          strings and numbers
     schema_tree.py    query_tree.py      the trees; spanned.py their base
+    statement_tree.py  statement_builder.py  the statements of a mutation
     unexpected.py                        failures as error messages
+    query_habits.py                      what is written out of habit from Cypher, GQL or SQL
     words.py                             the words that a grammar spells out
     schema_words.py   query_words.py     the words and hints of each language
                       query_habits.py    what other languages write; query_places.py, by place

@@ -5,6 +5,8 @@
     strategies.py   Hypothesis strategies for schema trees (needs `hypothesis`)
     query_strategies.py   … and for query trees
     evaluator.py    a reference for reads, changed.py for mutations: plain Python, one row at a time
+                    (computed.py, walks.py, returned.py, ranked.py)
+    together.py     calls of one graph as the members of one group, in a known order
     format.py       any frozen value as readable text
 
 Nothing here is imported by the product.

@@ -18,6 +18,10 @@ process or in Spark workers), mutations and branch merge call the same ones.
 From a checked change to a commit, and recovery after a crash:
 
     staging.py      the pending change of one mutation → check.py (its view for rules.py)
+      mutate.py       its statements, one after the other: select_rows.py, new_rows.py, upsert.py,
+                      given_rows.py and for_rows.py (`for`), embedding.py, returned.py
+      touched.py      which tables it writes and reads, known before it runs
+      checks.py       the queries that have to hold after a write; pending_checks.py
     commit.py       mutations and loads: prepare → stage → queues → look again → carry out
       fork.py         the branch's own lineage of a table, on its first write
       drift.py        a table whose HEAD is not its pin is not written to
@@ -30,6 +34,7 @@ From a checked change to a commit, and recovery after a crash:
       evidence.py     what storage shows of the tables that a sidecar names
       classify.py     class of a table, decision for the write: pure rules
       schema_recovery.py  the part of it that knows schema files; purge.py
+      power_cut.py    control tables of which a power cut kept names without contents
       audit.py        one row per recovered write
     schema_lock.py  no other writer writes while a schema change is under way
 

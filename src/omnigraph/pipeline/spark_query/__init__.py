@@ -8,8 +8,11 @@ the same Arrow table that the local engine gives.
     run.py        what one execution reads through; tables and pairs as frames
     columns.py    names of columns, and values from Arrow to Spark and back
     source.py     a table as a frame: parts of a version, read and filtered by tasks
+    values.py     a literal or parameter as a column
+    interface.py  the nodes of every type that implements one
     pairs.py      which pairs of ends several edges have, found once for each version
     checks.py     predicates on Arrow batches, by the rules of the local engine
+    row_filters.py  predicates over several variables, on rows that bind them all
     texts.py      tokens of texts in a batch: what matches, and how relevant it is
     rows.py       matches as a frame: bindings, weights, sums
     needs.py      which properties rows have to carry
@@ -25,6 +28,7 @@ the same Arrow table that the local engine gives.
     group.py      groups by keys; aggregates.py and lists.py say what each of them has
     finish.py     `having`, columns over groups, distinct rows
     order.py      order, ties, limit
+    result.py     the rows, brought here when they are first looked at
     rank.py       rows in the order of a search, and scores as columns
     explain.py    Spark's plan below ours
     failures.py   what Spark says when it fails, in our words
