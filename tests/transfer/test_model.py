@@ -18,7 +18,13 @@ from typing import TypeAlias
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import ChecksFailed, CommitStateGone, NotFastForward, TableVersionNotFound
+from omnigraph.errors import (
+    ChecksFailed,
+    CommitStateGone,
+    ConflictError,
+    NotFastForward,
+    TableVersionNotFound,
+)
 from omnigraph.manifest.checks import Check
 from tests.depth import depth, sample
 from tests.graph.reading import SCHEMA, TABLES, add, ages, new_graph
@@ -231,6 +237,12 @@ class World:
             assert self.git.breaks_check(people), self.done
             self.follow_undo(store, branch)
             return
+        except ConflictError as error:
+            # Each store keeps what its own branches compare with, and knows nothing of others.
+            if "no longer stored" not in error.message:
+                raise
+            assert self.has_cleaned(store, other), self.done
+            return
         head = self.graphs[store].commits(branch)[0]
         if ours is None or ours in self.git.reach(theirs):
             assert head.commit_id == theirs, self.done
@@ -241,6 +253,9 @@ class World:
             assert (head.parent_id, head.merged_parent_id) == (ours, theirs), self.done
             facts = self.join(ours, theirs), self.join_types(ours, theirs)
             self.commit(store, branch, head.commit_id, (ours, theirs), *facts)
+
+    def has_cleaned(self, *stores: str) -> bool:
+        return all(any(each.startswith(f"cleanup {s} ") for each in self.done) for s in stores)
 
     def compare(self, store: str) -> None:
         graph = self.graphs[store]
@@ -270,13 +285,13 @@ class World:
     def compare_past(self, graph: og.Graph, commit: str) -> None:
         try:
             rows = list(graph.export(commit=commit, types=["Person"]))
+            types = {row["type"] for row in graph.export(commit=commit) if "type" in row}
         except (CommitStateGone, TableVersionNotFound):
             assert any(each.startswith("cleanup") for each in self.done), (commit, self.done)
             return
         found = {row["data"]["name"]: row["data"]["age"] for row in rows}
         expected = {name: age for name, (_, age) in self.git.states[commit].items()}
         assert found == expected, self.done
-        types = {row["type"] for row in graph.export(commit=commit) if "type" in row}
         assert types - set(BASE_TYPES) <= self.git.types[commit], self.done
 
 
@@ -286,10 +301,12 @@ SEEDS = [(seed, depth(24, 60)) for seed in range(depth(2, 60))]
 # A branch was made from a manifest whose tables a cleanup had removed.
 # One transaction had two versions in a store, and both came to one lineage of another.
 # The base of a merge was on the line of a mirror alone, and beside that of the branch.
-FOUND = [(8, 45), (27, 45), (13, 45), (42, 45), (13, 50)]
+# A version that a cleanup had removed was taken for a later one of its number.
+# The head of a received branch was a commit that no manifest showed.
+FOUND = [(8, 45), (27, 45), (13, 45), (42, 45), (13, 50), (70012, 47), (70180, 40)]
 
 
-@pytest.mark.parametrize(("seed", "steps"), [*SEEDS, *sample(FOUND, every=2)])
+@pytest.mark.parametrize(("seed", "steps"), [*SEEDS, *sample(FOUND, every=3)])
 def test_stores_that_exchange_branches_are_what_git_would_make_of_them(
     tmp_path: Path, seed: int, steps: int
 ) -> None:
