@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from omnigraph.errors import BadRequestError, ChecksFailed, ConflictError, Merge
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.manifest.checks import Check
 from omnigraph.write.pending_checks import PendingChecks
+from tests.depth import depth
 
 SCHEMA = """
 node Paper { doi: String @key  year: I32? }
@@ -22,6 +24,7 @@ WRITES = """
 query paper($doi: String, $year: I32?) { insert Paper { doi: $doi, year: $year } }
 query author($name: String) { insert Author { name: $name } }
 query wrote($a: String, $p: String) { insert Wrote { from: $a, to: $p } }
+query unwrote($p: String) { delete Wrote where to = $p }
 query drop_author($name: String) { delete Author where name = $name }
 """
 ORPHANS = Check(
@@ -69,6 +72,75 @@ def test_a_merge_that_breaks_a_check_is_refused_with_its_rows_and_leaves_nothing
     change(graph, "wrote", "review", a="ada", p="p2")
     assert graph.merge("review").outcome == "merged"
     assert graph.run_checks() == []
+
+
+@pytest.mark.parametrize("seed", range(depth(6, 60)))
+def test_a_preview_says_of_every_check_what_the_merge_does(graph: og.Graph, seed: int) -> None:
+    """Rows that come, change and go on both sides, and edges that lose or get their ends."""
+    some = random.Random(seed)
+    crowd = "query crowd() { match { $a: Author $a wrote $p } return { count($p) as n } }"
+    late = "query late() { match { $p: Paper $p.year > 2005 } return { $p.doi } }"
+    for number in range(4):
+        change(graph, "paper", doi=f"q{number}", year=2000)
+        change(graph, "wrote", a="ada", p=f"q{number}")
+    graph.apply_checks([ORPHANS, Check("late", late), Check("crowd", crowd, ({"n": 5},))])
+    graph.create_branch("review")
+    for branch in ("main", "review"):
+        for number in range(some.randrange(1, 4)):
+            doi = f"{branch}{number}"
+            change(graph, "paper", branch, doi=doi, year=some.choice([2000, 2000, 2010]))
+            if some.random() < 0.6:
+                change(graph, "wrote", branch, a="ada", p=doi)
+        if some.random() < 0.6:
+            change(graph, "unwrote", branch, p=f"q{some.randrange(4)}")
+        if some.random() < 0.6:
+            paper = {"doi": f"q{some.randrange(4)}", "year": some.choice([2001, 2010])}
+            change(graph, "paper", branch, **paper)
+        if some.random() < 0.2:
+            change(graph, "drop_author", branch, name="ada")
+    preview = graph.merge("review", preview=True)
+
+    try:
+        graph.merge("review")
+        broken: set[str] = set()
+    except ChecksFailed as error:
+        broken = {each.name for each in error.failures}
+    except MergeConflicts:
+        assert {each.holds for each in preview.checks} == {None}
+        return
+
+    assert {each.name: each.holds for each in preview.checks} == {
+        each.name: each.name not in broken for each in graph.checks()
+    }
+
+
+def test_a_preview_says_that_a_check_does_not_fit_the_merged_schema(graph: og.Graph) -> None:
+    graph.create_branch("review")
+    graph.apply_checks([DATED, ORPHANS])
+    graph.apply_schema(SCHEMA.replace("year: I32?", ""), branch="review")
+
+    preview = graph.merge("review", preview=True)
+
+    assert {each.name: each.holds for each in preview.checks} == {"dated": False, "orphans": True}
+    with pytest.raises(BadRequestError, match="'dated' cannot be run"):
+        graph.merge("review")
+
+
+def test_a_preview_leaves_checks_of_large_tables_to_the_merge(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph.apply_checks(
+        [
+            ORPHANS,
+            Check("none", 'query none() { match { $a: Author { name: "x" } } return { $a } }'),
+        ]
+    )
+    diverge_on(graph)
+    monkeypatch.setattr("omnigraph.branch.forecast.ROWS_MAX", 2)
+
+    shown = graph.merge("review", preview=True).checks
+
+    assert {each.name: each.holds for each in shown} == {"none": True, "orphans": None}
 
 
 def diverge_on(graph: og.Graph) -> None:

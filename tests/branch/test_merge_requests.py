@@ -240,13 +240,17 @@ def test_conflicts_and_checks_leave_a_request_open(people: og.Graph) -> None:
     assert people.complete_merge_request(3).commit_id == people.merge_request(3).commit_id
 
 
-def test_a_check_of_a_merge_of_both_sides_is_known_only_at_the_merge(people: og.Graph) -> None:
+def test_checks_of_a_request_with_conflicts_are_known_only_at_the_merge(people: og.Graph) -> None:
     people.apply_checks(
         [Check("none", 'query none() { match { $p: Person { name: "zed" } } return { $p.name } }')]
     )
     people.open_merge_request("fix", title="t")
+    assert [each.holds for each in people.preview_merge_request(1).checks] == [True]
+    change(people, "age", name="bob", age=77)
+    change(people, "age", "fix", name="bob", age=78)
 
     preview = people.preview_merge_request(1)
+
     assert [each.to_json() for each in preview.checks] == [{"name": "none", "holds": None}]
     assert "none  | is run at the merge" in repr(preview)
     assert len(repr(preview).splitlines()) <= 20

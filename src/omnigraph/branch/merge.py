@@ -23,6 +23,7 @@ from omnigraph.branch.choices import VALUE, Choice, Choices, Resolution
 from omnigraph.branch.commit_dag import Comparison, read_dag
 from omnigraph.branch.delete import delete_branch
 from omnigraph.branch.descent import open_entry
+from omnigraph.branch.forecast import CheckForecast, forecast_checks, name_checks
 from omnigraph.branch.merge_base import Base, commits_of, merge_base
 from omnigraph.branch.merge_checks import merge_checks
 from omnigraph.branch.merge_models import merge_models
@@ -121,7 +122,7 @@ class MergePreview(JsonForm):
     outcome: MergeOutcome
     changes: ChangeSet
     conflicts: Sequence[MergeConflict] = ()
-    checks: Sequence[Check] = ()
+    checks: Sequence[CheckForecast] = ()
     """What the merge is held to: the checks of the target, and those that the source brings."""
 
     def make_sheet(self) -> Sheet:
@@ -130,6 +131,9 @@ class MergePreview(JsonForm):
         title = f"merge of {self.source} into {self.target}: {self.outcome.value}"
         facts = {"changes": inside.title, "conflicts": len(conflicts)}
         grids = [Grid(("table", "id", "conflict"), conflicts)] if conflicts else []
+        words = {True: "holds", False: "does not hold", None: "is run at the merge"}
+        checks = [(each.name, words[each.holds]) for each in self.checks]
+        grids += [Grid(("check", ""), checks)] if checks else []
         return Sheet(title, facts, [*grids, *inside.grids])
 
     __repr__ = show_text
@@ -278,15 +282,32 @@ def preview_merge(
     joined = _join(environment, catalog, source, target, resolution)
     found = list_changes(environment, joined.target, joined.result)
     changes = replace(found, schema_steps=_list_schema_steps(joined))
-    held = {**joined.target.checks, **joined.checks}
     return MergePreview(
         source,
         target,
         joined.outcome,
         changes,
         tuple(joined.result.conflicts),
-        tuple(held[name] for name in sorted(held) if held[name] is not None),
+        _forecast(environment, joined, catalog),
     )
+
+
+def _forecast(
+    environment: WriteEnvironment, joined: _Joined, catalog: Catalog
+) -> Sequence[CheckForecast]:
+    """Run the checks of the target and those that come, over what the merge would leave."""
+    held = {**joined.target.checks, **joined.checks}
+    checks = [each for _, each in sorted(held.items()) if each is not None]
+    schema, plans, state = joined.schema, joined.result.plans, joined.target.snapshot()
+    if joined.result.conflicts or joined.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
+        return name_checks(checks)
+    if schema is not None and schema.images is not None:
+        catalog, state = schema.merged.catalog, schema.images.target
+        if joined.outcome is MergeOutcome.FAST_FORWARD:
+            plans, state = {}, schema.images.source
+    elif joined.outcome is MergeOutcome.FAST_FORWARD:
+        plans, state = {}, joined.source.snapshot()
+    return forecast_checks(environment.tables, catalog, state, plans, checks)
 
 
 def _list_schema_steps(joined: _Joined) -> tuple[MigrationStep, ...]:

@@ -26,6 +26,7 @@ from omnigraph.branch.create import history_turn
 from omnigraph.branch.descent import Descent, open_entry
 from omnigraph.branch.differences import Differences
 from omnigraph.branch.fold import Step, fold_changes
+from omnigraph.branch.forecast import forecast_checks, name_checks
 from omnigraph.branch.merge import (
     MergeOutcome,
     MergePreview,
@@ -134,7 +135,14 @@ def preview_replay(
     joined = _join(environment, catalog, wanted, resolution)
     changes = list_changes(environment, joined.target, joined.result)
     conflicts = tuple(joined.result.conflicts)
-    return MergePreview(wanted.source, wanted.branch, joined.outcome, changes, conflicts)
+    held = [each for _, each in sorted(joined.target.checks.items())]
+    state, plans = joined.target.snapshot(), joined.result.plans
+    checks = (
+        name_checks(held)
+        if conflicts
+        else forecast_checks(environment.tables, catalog, state, plans, held)
+    )
+    return MergePreview(wanted.source, wanted.branch, joined.outcome, changes, conflicts, checks)
 
 
 def _request(joined: _Joined, plans: Mapping[str, TablePlan], wanted: Replay) -> PlannedMerge:

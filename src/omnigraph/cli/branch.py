@@ -176,6 +176,14 @@ def _preview_lines(result: Json) -> Iterator[str]:
     yield count_changes(result["changes"])
     for conflict in map(parse_conflict, result["conflicts"]):
         yield f"conflict: {conflict}: {conflict.message}"
+    yield from check_lines(result)
+
+
+def check_lines(preview: Json) -> Iterator[str]:
+    """What is known of the checks that a merge is held to."""
+    words = {True: "holds", False: "does not hold", None: "is run at the merge"}
+    for check in preview["checks"]:
+        yield f"check {check['name']} {words[check['holds']]}"
 
 
 def count_changes(changes: Json) -> str:

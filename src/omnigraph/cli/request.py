@@ -10,6 +10,7 @@ import typer
 
 from omnigraph.cli.branch import (
     ResolveOption,
+    check_lines,
     count_changes,
     merge_lines,
     print_conflicts,
@@ -269,9 +270,7 @@ def _preview_lines(preview: Json) -> Iterator[str]:
     yield f"merging would be: {preview['outcome']}, {count_changes(preview['changes'])}"
     for conflict in map(parse_conflict, preview["conflicts"]):
         yield f"conflict: {conflict}: {conflict.message}"
-    for check in preview["checks"]:
-        words = {True: "holds", False: "does not hold", None: "is run at the merge"}
-        yield f"check {check['name']} {words[check['holds']]}"
+    yield from check_lines(preview)
 
 
 def _event_line(event: Json) -> str:

@@ -10,6 +10,7 @@ import typer
 from omnigraph.cli.branch import (
     PreviewFlag,
     ResolveOption,
+    check_lines,
     count_changes,
     describe_tables,
     print_conflicts,
@@ -128,3 +129,4 @@ def _preview_lines(found: Json, verb: str) -> Iterator[str]:
     yield count_changes(found["changes"])
     for conflict in map(parse_conflict, found["conflicts"]):
         yield f"conflict: {conflict}: {conflict.message}"
+    yield from check_lines(found)

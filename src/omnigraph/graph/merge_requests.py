@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.branch.forecast import CheckForecast
 from omnigraph.branch.merge import MergeOutcome, MergePreview, MergeResult, preview_merge
 from omnigraph.branch.merge_request import EventKind, MergeRequest, RequestList, RequestState
 from omnigraph.branch.request_review import require_approvals, review_request
@@ -26,14 +27,11 @@ from omnigraph.branch.request_verbs import (
 )
 from omnigraph.commit_note import read_note
 from omnigraph.dataclass import dataclass
-from omnigraph.display import Grid, Sheet, show_html, show_text
+from omnigraph.display import Sheet, show_html, show_text
 from omnigraph.errors import BadRequestError, BranchNotFound, ConflictError, with_suggestion
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.graph.merges import delete_source, run_merge
-from omnigraph.json_form import JsonForm
 from omnigraph.manifest.branch_names import canonical_branch, is_internal
-from omnigraph.manifest.checks import Check
-from omnigraph.write.checks import run_checks
 
 if TYPE_CHECKING:
     from omnigraph.branch.choices import Resolution
@@ -46,26 +44,18 @@ Permit = Callable[[MergeRequest], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class CheckForecast(JsonForm):
-    """A check that a merge is held to; `holds` is None where only the merge can tell."""
-
-    name: str
-    holds: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RequestPreview:
-    """What merging a request would do now, and the checks that it is held to."""
+    """What merging a request would do now."""
 
     merge: MergePreview
-    checks: tuple[CheckForecast, ...] = ()
+
+    @property
+    def checks(self) -> Sequence[CheckForecast]:
+        """The checks that the merge is held to."""
+        return self.merge.checks
 
     def make_sheet(self) -> Sheet:
-        inside = self.merge.make_sheet()
-        words = {True: "holds", False: "does not hold", None: "is run at the merge"}
-        checks = [(each.name, words[each.holds]) for each in self.checks]
-        grids = [Grid(("check", ""), checks)] if checks else []
-        return Sheet(inside.title, inside.facts, [*grids, *inside.grids])
+        return self.merge.make_sheet()
 
     __repr__ = show_text
     _repr_html_ = show_html
@@ -110,24 +100,9 @@ def preview_request(session: Session, number: int) -> RequestPreview:
     require_open(request)
     source = require_source(session.coordinator, request, None)
     catalog = session.read_schema(request.target).catalog
-    found = preview_merge(session.environment(), catalog, source.branch, request.target)
-    return RequestPreview(found, _forecast(session, found))
-
-
-def _forecast(session: Session, preview: MergePreview) -> tuple[CheckForecast, ...]:
-    """Run the checks where the result is there already: a fast forward ends up as its source is."""
-    if preview.outcome is not MergeOutcome.FAST_FORWARD or preview.conflicts:
-        return tuple(CheckForecast(each.name) for each in preview.checks)
-    catalog, snapshot = session.read((preview.source, None, None, None))
-
-    def holds(check: Check) -> bool:
-        tables, cache = session.store.tables, session.cache
-        try:
-            return not run_checks([check], snapshot, catalog, tables, cache)
-        except BadRequestError:  # it does not fit the schema, so the merge is refused
-            return False
-
-    return tuple(CheckForecast(each.name, holds(each)) for each in preview.checks)
+    return RequestPreview(
+        preview_merge(session.environment(), catalog, source.branch, request.target)
+    )
 
 
 def _with_review(session: Session, request: MergeRequest) -> MergeRequest:

@@ -62,7 +62,7 @@ class TableView:
         self.table_key = entry.table_key
         self.id = to_table_id(tables, entry)
         location = tables.root.table(entry.table_path, entry.table_branch)
-        self.handle: TableHandle = tables.open_pinned(
+        self.handle: TableHandle = entry.image or tables.open_pinned(
             location, entry.version, entry.transaction_uuid, entry.shown
         )
         self.size = self.handle.row_count

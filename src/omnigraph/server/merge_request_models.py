@@ -7,12 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from omnigraph.server.request_models import StrictModel
-from omnigraph.server.response_models import (
-    BranchMergeOutput,
-    MergePreviewOutput,
-    Outcome,
-    ResponseModel,
-)
+from omnigraph.server.response_models import BranchMergeOutput, Outcome, ResponseModel
 from omnigraph.server.undo_models import Resolve
 
 State = Literal["open", "merged", "closed"]
@@ -138,15 +133,6 @@ class MergeRequestOutput(MergeRequestSummary):
     events: list[RequestEventItem]
     event_count: int
     next_after: int | None = Field(description="The `after` of the next events.")
-
-
-class CheckForecastItem(ResponseModel):
-    name: str
-    holds: bool | None = Field(description="Null where only the merge can tell.")
-
-
-class MergeRequestPreviewOutput(MergePreviewOutput):
-    checks: list[CheckForecastItem]
 
 
 class MergeRequestDoneOutput(BranchMergeOutput):

@@ -281,7 +281,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _get(
         "previewMergeRequest", f"{_REQUEST}/preview", routes_requests.preview_merge_request,
-        requested.MergeRequestPreviewOutput, parameters=(NUMBER, CHANGES_MAX),
+        answered.MergePreviewOutput, parameters=(NUMBER, CHANGES_MAX),
         errors=(*READ_ERRORS, 409)
     ),
     Operation(

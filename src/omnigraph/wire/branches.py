@@ -74,10 +74,10 @@ def merge_preview_to_json(preview: MergePreview) -> Json:
         "outcome": preview.outcome.value,
         "changes": preview.changes.to_stream(),
         "conflicts": [conflict_to_json(each) for each in preview.conflicts],
+        "checks": [each.to_json() for each in preview.checks],
     }
 
 
 def request_preview_to_json(preview: RequestPreview) -> Json:
     """What merging a request would do, with the checks that the merge is held to."""
-    checks = [each.to_json() for each in preview.checks]
-    return {**merge_preview_to_json(preview.merge), "checks": checks}
+    return merge_preview_to_json(preview.merge)

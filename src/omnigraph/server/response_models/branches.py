@@ -107,9 +107,15 @@ class RestoreOutput(ResponseModel):
     commit: Commit | None
 
 
+class CheckForecastItem(ResponseModel):
+    name: str
+    holds: bool | None = Field(description="Null where only the merge can tell.")
+
+
 class MergePreviewOutput(ResponseModel):
     source: str
     target: str
     outcome: Outcome
     changes: DiffOutput
     conflicts: list[MergeConflictItem]
+    checks: list[CheckForecastItem]
