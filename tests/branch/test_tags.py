@@ -16,6 +16,7 @@ from omnigraph.errors import (
     TagExists,
     TagNotFound,
 )
+from omnigraph.storage.counters import counting
 from tests.branch.people import change, merged, new_people, state_of
 
 pytestmark = pytest.mark.slow
@@ -231,3 +232,30 @@ def test_a_reader_cannot_tag(people: og.Graph) -> None:
         reader.tag("v1")
     with pytest.raises(BadRequestError, match="reading only"):
         reader.delete_tag("v1")
+
+
+def test_a_tag_and_a_branch_at_a_commit_sync_as_few_files_at_any_size(tmp_path: Path) -> None:
+    """A tag is a file; a branch is a mark that comes and goes, a version, its hint and a ref.
+
+    Directories above that were new a moment ago are synced once more, which are two.
+    """
+    syncs = []
+    for size in (1, 5_000):
+        graph = og.init(
+            tmp_path / str(size), schema="node Person { name: String @key }", self_care=False
+        )
+        people = [{"type": "Person", "data": {"name": f"p{n}"}} for n in range(size)]
+        graph.load(people, mode="append")
+        graph.load([{"type": "Person", "data": {"name": "later"}}], mode="append")
+        for name in ("warm-1", "warm-2"):
+            graph.create_branch(name, "main~1")
+            graph.tag(name, "main~1")
+        with counting() as tagging:
+            graph.tag("v1", "main~1")
+        with counting() as branching:
+            graph.create_branch("b", "main~1")
+        syncs.append((tagging.fsyncs, branching.fsyncs))
+        graph.close()
+
+    assert {tagged for tagged, _ in syncs} == {2}
+    assert {branched for _, branched in syncs} <= {12, 13, 14}

@@ -63,9 +63,10 @@ class Forks:
         if self.durability == "power" and source.is_local:
             with lance_errors("flushing a fork", fork):
                 sync_tree(fork.physical_uri)
-                # `a/b` lies below directories that may be new as well.
-                files = [fork.physical_uri, f"{source.uri}/{ref_file(branch)}"]
-                sync_paths(with_parents(files, source.uri))
+                # `a/b` lies below directories that may be new as well; that of `b` is synced.
+                above = with_parents([fork.physical_uri], source.uri)[2:]
+                ref = with_parents([f"{source.uri}/{ref_file(branch)}"], source.uri)
+                sync_paths([*above, *ref])
         self.recorder.record_fork(fork, version, transaction_file(made))
         record(forks=1)
         return fork
