@@ -14,7 +14,12 @@ from omnigraph.storage import row_addresses, row_ids
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.predicates import IsIn
 from omnigraph.storage.reads import Reads
-from omnigraph.storage.row_ids import UnknownSequence, locate_row_ids, physical_row_ids
+from omnigraph.storage.row_ids import (
+    UnknownSequence,
+    encode_row_ids,
+    locate_row_ids,
+    physical_row_ids,
+)
 from tests.storage.conftest import People, people
 
 ROWS = 600
@@ -162,6 +167,16 @@ def test_a_row_that_is_gone_cannot_be_replaced(table: People) -> None:
 
     with pytest.raises(InvariantViolated, match="that are not there"):
         table.storage.rows.stage_replace_rows(table.head(), people(3, 4).to_batches(), gone)
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [[0], [7], [3, 4, 5], [5, 7], [70_000, 70_002], [1, 65_536], [1, 65_537], [9, 2**33], [2**40]],
+)
+def test_a_sequence_that_is_made_is_read_again(expected: list[int]) -> None:
+    message = encode_row_ids(np.array(expected, dtype=np.uint64))
+
+    assert physical_row_ids(_Metadata(message, len(expected))).tolist() == expected
 
 
 class _Metadata:

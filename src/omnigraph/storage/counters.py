@@ -34,6 +34,8 @@ class Counters:
     stage_merge_insert_calls: int = 0
     stage_merge_insert_rows: int = 0
     stage_update_rows: int = 0
+    joins: int = 0
+    """Upserts that Lance carried out as a join with the whole table."""
     bytes_staged: int = 0
     index_builds: int = 0
     commits: int = 0

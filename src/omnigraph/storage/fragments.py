@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import numpy as np
@@ -13,6 +14,7 @@ from omnigraph.lru import Lru
 from omnigraph.storage.handles import Fragment
 from omnigraph.storage.lance_manifest import fragment_id_in, fragment_messages
 from omnigraph.storage.location import TableLocation
+from omnigraph.storage.row_ids import RowIds, encode_row_ids
 
 FRAGMENTS_MAX = 4_096
 
@@ -45,6 +47,25 @@ def to_fragment(metadata: FragmentMetadata) -> Fragment:
         metadata.physical_rows,
         None if deletions is None else deletions.path(metadata.id),
     )
+
+
+def with_row_ids(fragment: FragmentMetadata, row_ids: RowIds) -> FragmentMetadata:
+    """A new fragment whose first rows have these row ids, which are in order.
+
+    Its other rows get row ids with the commit.
+    """
+    recorded = {"row_id_meta": {"Inline": list(encode_row_ids(row_ids))}}
+    return FragmentMetadata.from_json(json.dumps(fragment.to_json() | recorded))
+
+
+def list_field_ids(dataset: LanceDataset) -> list[int]:
+    """The ids of all fields of the columns, also of those that lie in others."""
+    found, left = [], list(dataset.lance_schema.fields())
+    while left:
+        field = left.pop()
+        found.append(int(field.id()))
+        left += field.children()
+    return sorted(found)
 
 
 class FragmentFacts:

@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.storage.protobuf import LENGTH_DELIMITED, VARINT, Value, read_fields
+from omnigraph.storage.protobuf import LENGTH_DELIMITED, VARINT, Value, encode, read_fields
 
 RowIds = npt.NDArray[np.uint64]
 
 _RANGE, _HOLES, _BITMAP, _SORTED, _ARRAY = 1, 2, 3, 4, 5
 _WIDTHS = {1: "<u2", 2: "<u4", 3: "<u8"}
+_PLAIN = 3
+"""Numbers in full, which have no base."""
 _NO_IDS: RowIds = np.empty(0, dtype=np.uint64)
 
 
@@ -71,6 +73,26 @@ def locate_row_ids(
     if first != rows:
         raise UnknownSequence
     return np.concatenate(found), np.concatenate(positions)
+
+
+def encode_row_ids(row_ids: RowIds) -> bytes:
+    """The sequence of these row ids, which are in order, each of them once."""
+    start, end = int(row_ids[0]), int(row_ids[-1]) + 1
+    if end - start == len(row_ids):
+        segment = _encode(_RANGE, encode(1, VARINT, start) + encode(2, VARINT, end))
+    else:
+        width, form = next(
+            each for each in _WIDTHS.items() if (end - start - 1) >> (8 * int(each[1][-1])) == 0
+        )
+        base = 0 if width == _PLAIN else start
+        added = (row_ids - np.uint64(base)).astype(form).tobytes()
+        numbers = (encode(1, VARINT, base) if base else b"") + _encode(2, added)
+        segment = _encode(_SORTED, _encode(width, numbers))
+    return _encode(1, segment)
+
+
+def _encode(number: int, message: bytes) -> bytes:
+    return encode(number, LENGTH_DELIMITED, message)
 
 
 def _locate(message: Value, wanted: RowIds) -> tuple[npt.NDArray[np.int64], RowIds, int]:

@@ -20,8 +20,9 @@ from omnigraph.errors import BadRequestError, ConstraintError, InvariantViolated
 from omnigraph.storage.blobs import is_blob, to_keyed_schema, to_stored
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import DATA_STORAGE_VERSION, session
+from omnigraph.storage.fragments import list_field_ids, with_row_ids
 from omnigraph.storage.handles import StagedTransaction, StageKind, TableHandle
-from omnigraph.storage.known_keys import KnownKeys
+from omnigraph.storage.known_keys import KeyedRows, KnownKeys, Places
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.operation_files import new_fragments
 from omnigraph.storage.predicates import Predicate
@@ -32,8 +33,8 @@ from omnigraph.storage.transactions import Stager
 from omnigraph.storage.write_files import Written, write_files
 
 MERGE_WITH_INDEX_BYTES_MAX = 32 * 1024 * 1024
-NEW_ROWS_MAX = 1_024
-"""Whether more rows than this are all new is left to the merge itself."""
+LOCATED_ROWS_MAX = 1_024
+"""Of more rows than this, the merge itself finds out which are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +63,25 @@ class RowStaging:
     ) -> StagedTransaction:
         """Stage an upsert: a row with a known key is replaced whole, the others are inserted.
 
-        A few rows that are proved to be new are appended, without a join.
+        A few rows are looked up by their keys and written without a join: new ones are appended,
+        the others also take the places and the row ids of the rows that are there.
         """
         if rows.num_rows == 0:
             raise BadRequestError("there are no rows to merge")
         conformed = conform(rows, handle.schema)
         _refuse_duplicate_keys(conformed, key)
-        is_new = rows.num_rows <= NEW_ROWS_MAX and self.keys.are_new(handle, key, conformed[key])
-        operation = self._append(handle, conformed) if is_new else _merge(handle, conformed, key)
-        if conformed.num_rows == 1:  # several rows are written in the order of the join
-            self.reads.written.remember(new_fragments(operation), conformed)
+        found = None
+        if rows.num_rows <= LOCATED_ROWS_MAX:
+            found = self.keys.locate(handle, key, conformed[key].combine_chunks())
+        if found is None:
+            operation = _merge(handle, conformed, key)
+        else:
+            conformed = _put_first(conformed, found.which)
+            operation = self._write_over(handle, conformed, found)
         staged = self.stager.stage(
             handle, StageKind.MERGE_INSERT, operation, rows=conformed.num_rows
         )
-        if is_new:
+        if found is not None:
             self.keys.remember(new_fragments(operation), conformed[key])
         record(stage_merge_insert_calls=1, stage_merge_insert_rows=rows.num_rows)
         return staged
@@ -115,6 +121,25 @@ class RowStaging:
         operation, _ = write_files(handle, iter(rows.to_batches()), mode="append")
         self.reads.written.remember(new_fragments(operation), rows)
         return operation
+
+    def _write_over(
+        self, handle: TableHandle, rows: pa.Table, stored: KeyedRows
+    ) -> LanceOperation.BaseOperation:
+        """Write rows, the first of which are other images of stored ones, in that order."""
+        appended = self._append(handle, rows)
+        if len(stored.which) == 0:
+            return appended
+        with lance_errors("staging a merge", handle.location):
+            updated, removed = write_deletions(handle._dataset, stored.addresses)
+        (fragment,) = appended.fragments
+        return LanceOperation.Update(
+            removed_fragment_ids=removed,
+            updated_fragments=updated,
+            new_fragments=[with_row_ids(fragment, stored.row_ids)],
+            # No index of any of these columns answers for the new images.
+            fields_for_preserving_frag_bitmap=list_field_ids(handle._dataset),
+            update_mode="rewrite_rows",
+        )
 
     def stage_overwrite(self, handle: TableHandle, rows: pa.Table) -> StagedTransaction:
         """Stage the replacement of all rows, also by none. Indexes go; they are derived."""
@@ -202,7 +227,17 @@ def _merge(handle: TableHandle, rows: pa.Table, key: str) -> LanceOperation.Base
             .use_index(rows.nbytes <= MERGE_WITH_INDEX_BYTES_MAX)
             .execute_uncommitted(to_stored(rows, handle._dataset.schema))
         )
+    record(joins=1)
     return transaction.operation
+
+
+def _put_first(rows: pa.Table, places: Places) -> pa.Table:
+    """The same rows, those at these places before the others."""
+    if rows.num_rows == 1 or len(places) == 0:
+        return rows
+    is_other = np.ones(rows.num_rows, dtype=bool)
+    is_other[places] = False
+    return rows.take(pa.array(np.concatenate([places, np.flatnonzero(is_other)])))
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:

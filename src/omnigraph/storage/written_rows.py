@@ -4,7 +4,7 @@ A data file never changes and no other file has its name, so what was written to
 of it reads. The first query after a commit of a few rows needs no scan to learn them, which would
 take longer than the query itself.
 
-Blobs are left out, and so are files that a merge wrote in an order of its own.
+Blobs are left out, and so are files that Lance wrote in the order of a join.
 """
 
 from __future__ import annotations
