@@ -23,7 +23,7 @@ from omnigraph.errors import (
     TableNotFound,
     TableVersionNotFound,
 )
-from omnigraph.storage import staging
+from omnigraph.storage import write_files
 from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import IndexKind, IndexSpec, StagedTransaction, StageKind
 from omnigraph.storage.predicates import Compare, CompareOp, IsIn, Predicate
@@ -635,7 +635,7 @@ def test_parts_of_a_group_are_versions_of_their_own(
         calls.append(None)
         return write(*args, **kwargs)
 
-    monkeypatch.setattr(staging, "write_fragments", count)
+    monkeypatch.setattr(write_files, "write_fragments", count)
     tables, handle = any_table.storage, any_table.head()
     starts = [sum(sizes[:number]) for number in range(len(sizes))]
     parts = [people(start, start + size) for start, size in zip(starts, sizes, strict=True)]
