@@ -20,6 +20,7 @@ merge.py         two heads → outcome → one commit with two parents
   choices.py       the caller's choices        resolve.py  choices and rules, round by round
     mixed_rows.py    rows of which each property was chosen
   merge_checks.py  which checks the target has afterwards; merge_models.py which embedding models
+  forecast.py      runs them over what a merge would leave
   apply.py         sidecar, commits, confirmation, publish
   schema_join.py   which schema a merge of two schemas leads to, and its states in that schema
     schema_images.py   a state shown in another schema
