@@ -159,6 +159,49 @@ def test_odd_files_are_read_as_a_load_reads_them(tmp_path: Path, name: str, text
     assert ("2 of another length left out" in schema) == (b"d" in text.replace(b"\0", b""))
 
 
+@pytest.mark.parametrize(
+    ("day", "pattern"),
+    [("31.12.1999", "%d.%m.%Y"), ("12/31/1999", "%m/%d/%Y"), ("1999/12/31", "%Y/%m/%d")],
+)
+def test_dates_and_decimals_as_they_are_written_elsewhere_load_by_the_mapping(
+    tmp_path: Path, day: str, pattern: str
+) -> None:
+    text = f"slug;born;height\na;{day};1,82\nb;;2\n"
+    (tmp_path / "people.csv").write_text(text)
+
+    found = og.infer_schema(tmp_path / "people.csv")
+    (tmp_path / "load.yaml").write_text(found.mapping)
+    graph = og.init(tmp_path / "g.omni", schema=found.schema, durability="process")
+    graph.load(mapping=tmp_path / "load.yaml", mode="merge")
+
+    assert "    born: Date?\n    height: F64\n" in found.schema
+    assert f'    dates: "{pattern}"\n    decimal: ","\n' in found.mapping
+    rows = graph.nodes("People").select(["born", "height"]).to_arrow().to_pylist()
+    assert [(str(row["born"]), row["height"]) for row in rows] == [
+        ("1999-12-31", 1.82),
+        ("None", 2),
+    ]
+
+
+@pytest.mark.parametrize("day", ["01/02/2020", "1.2.20", "31.02.2020", "2020-1", "12.30"])
+def test_dates_that_could_be_read_in_two_ways_or_none_stay_texts(tmp_path: Path, day: str) -> None:
+    (tmp_path / "people.csv").write_text(f"slug,born,seen\na,{day},1\nb,{day},2\n")
+
+    found = og.infer_schema(tmp_path / "people.csv")
+
+    assert "Date" not in found.schema
+    assert "dates" not in found.mapping
+
+
+def test_a_file_with_two_ways_to_write_dates_keeps_its_texts(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("slug,born,seen\na,31.12.1999,2020-01-02\n")
+
+    schema = og.infer_schema(tmp_path / "people.csv").schema
+
+    assert "born: String" in schema
+    assert "seen: Date" in schema
+
+
 def test_a_mapping_names_files_of_several_directories(tmp_path: Path) -> None:
     for name in ("x/author.csv", "y/paper.csv"):
         (tmp_path / name).parent.mkdir()

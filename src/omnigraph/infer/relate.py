@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from omnigraph.dataclass import dataclass
 from omnigraph.infer.guess import ColumnGuess, guess_column
 from omnigraph.infer.sample import Sample, type_stem
+from omnigraph.infer.written import USUAL, Written
 
 _KEY_NAMES = re.compile(r"(^|_)(id|key|slug|code|uuid|doi|isbn|name)$", re.IGNORECASE)
 _END_NAMES = frozenset({"from", "to", "src", "dst", "source", "target"})
@@ -41,6 +42,7 @@ class FileGuess:
     ends: tuple[Reference, Reference] | None = None
     is_keyed: bool = False
     ragged: int = 0
+    written: Written = USUAL
 
 
 def relate_files(samples: Sequence[Sample]) -> tuple[FileGuess, ...]:
@@ -64,7 +66,16 @@ def _guess_file(sample: Sample) -> FileGuess:
     name = to_type_name(type_stem(sample.path))
     key = _choose_key(columns, name)
     rows = sample.rows.num_rows
-    return FileGuess(sample.path, name, rows, sample.is_whole, columns, key, ragged=sample.ragged)
+    return FileGuess(
+        sample.path,
+        name,
+        rows,
+        sample.is_whole,
+        columns,
+        key,
+        ragged=sample.ragged,
+        written=sample.written,
+    )
 
 
 def to_type_name(stem: str) -> str:

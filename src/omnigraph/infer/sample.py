@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError
+from omnigraph.infer.written import USUAL, Written, read_written
 from omnigraph.pipeline.documents import RawRecord, scan_records
 from omnigraph.pipeline.formats import parquet
 from omnigraph.pipeline.formats.arrow_ipc import open_arrow
@@ -46,6 +47,7 @@ class Sample:
     rows: pa.Table
     is_whole: bool
     ragged: int = 0
+    written: Written = USUAL
 
 
 def read_sample(path: str, options: Options) -> Sample:
@@ -90,7 +92,8 @@ def _read_csv(path: str, options: Options) -> Sample:
             ),
             convert_options=pcsv.ConvertOptions(strings_can_be_null=True),
         )
-    return Sample(path, rows, is_whole, len(ragged))
+    rows, written = read_written(rows)
+    return Sample(path, rows, is_whole, len(ragged), written)
 
 
 def _guess_delimiter(path: str, text: bytes) -> str:

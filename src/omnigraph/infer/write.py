@@ -23,6 +23,8 @@ def _declare(file: FileGuess) -> Iterator[str]:
     rows = f"{file.rows} rows" if file.is_whole else f"the first {file.rows} rows"
     left_out = f"; {file.ragged} of another length left out" if file.ragged else ""
     yield f"// {os.path.basename(file.path)}: {rows}{left_out}"
+    for word, value in file.written.list_settings():
+        yield f"// {word} are written `{value}`: load it with the mapping"
     if file.ends is None:
         yield f"node {file.type_name} {{"
     else:
@@ -74,6 +76,8 @@ def write_mapping(files: Sequence[FileGuess]) -> str:
         renamed = dict(_list_renamed(file))
         if renamed:
             lines.append(f"    columns: {json.dumps(renamed, ensure_ascii=False)}")
+        for word, value in file.written.list_settings():
+            lines.append(f"    {word}: {json.dumps(value)}")
         ignored = [each.column for each in file.columns if each.type is None]
         if ignored:
             lines.append(f"    ignore: {json.dumps(ignored, ensure_ascii=False)}")
