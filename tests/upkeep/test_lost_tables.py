@@ -120,7 +120,7 @@ def test_a_schema_change_that_is_under_way_is_left_alone(graph: og.Graph) -> Non
     environment = inside(graph).environment()
     graph.delete_branch("b")
     assert len(list_lost_tables(environment, [])) == 2
-    environment.coordinator.lock_schema(is_stale=False)
+    environment.coordinator.unlisted.lock_schema(is_stale=False)
 
     assert list_lost_tables(environment, []) == []
 

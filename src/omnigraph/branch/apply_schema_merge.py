@@ -102,7 +102,7 @@ def apply_schema_merge(environment: WriteEnvironment, request: PlannedSchemaMerg
     turns = [(HISTORY_QUEUE, None), (BRANCHES_QUEUE, None), SCHEMA_APPLY_KEY]
     coordinator = environment.coordinator
     with environment.queues.acquire_many(turns):
-        coordinator.lock_schema(is_stale=environment.tables.root.is_local)
+        coordinator.unlisted.lock_schema(is_stale=environment.tables.root.is_local)
         try:
             with environment.queues.acquire_many(_queue_keys(request)):
                 state = _check_unmoved(environment, request)
@@ -110,7 +110,7 @@ def apply_schema_merge(environment: WriteEnvironment, request: PlannedSchemaMerg
                     coordinator.admit_branch_schemas()
                 return _Apply(environment, request, state).run().head
         finally:
-            coordinator.unlock_schema()
+            coordinator.unlisted.unlock_schema()
 
 
 def _queue_keys(request: PlannedSchemaMerge) -> list[tuple[str, str | None]]:

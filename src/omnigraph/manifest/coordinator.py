@@ -25,7 +25,6 @@ from omnigraph.errors import (
     CommitStateGone,
     ConflictError,
     ForkExists,
-    ForkInUse,
     InvariantViolated,
     NotFoundError,
     TableVersionNotFound,
@@ -69,15 +68,15 @@ from omnigraph.storage.control import ControlTable
 from omnigraph.storage.handles import BranchInfo
 from omnigraph.storage.listing import Files
 from omnigraph.storage.location import TableLocation, version_file
-from omnigraph.storage.predicates import Compare, CompareOp, IsIn
+from omnigraph.storage.predicates import Compare, CompareOp
 from omnigraph.storage.version_identity import is_version_of
-from omnigraph.ulids import new_ulid
 
 if TYPE_CHECKING:
     from omnigraph.manifest.line_states import LineStates
     from omnigraph.manifest.pin_history import PinnedCommit
     from omnigraph.manifest.request_events import RequestEvents
     from omnigraph.manifest.tags import Tags
+    from omnigraph.manifest.unlisted_branches import UnlistedBranches
 
 ULID_TEXT = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 FRAGMENTS_MAX = 32
@@ -117,6 +116,12 @@ class Coordinator:
         from omnigraph.manifest.request_events import RequestEvents
 
         return RequestEvents(self.retained.texts)
+
+    @cached_property
+    def unlisted(self) -> UnlistedBranches:
+        from omnigraph.manifest.unlisted_branches import UnlistedBranches
+
+        return UnlistedBranches(self._control, self.states)
 
     # Reading
 
@@ -557,67 +562,10 @@ class Coordinator:
         branch_id = self.states.read_branch_id(branch)
         return self.states.remember(replace(origin, branch=branch, branch_id=branch_id))
 
-    def prepare_branch(
-        self, origin: ManifestState, commit_ids: Collection[str] | None = None
-    ) -> ManifestState:
-        """Make a branch that is never listed, to be published to before it gets its name.
-
-        With `commit_ids` it forgets all commits but these.
-        """
-        name = f"{PREPARED}{new_ulid()}"
-        self._control.create_branch(
-            name, source=lance_branch(origin.branch), version=origin.version
-        )
-        if commit_ids is not None:
-            rows = pa.concat_tables([origin.commit_rows, origin.ancestor_rows])
-            gone = [each for each in rows["object_id"].to_pylist() if each not in commit_ids]
-            if gone:
-                self._control.delete_rows(IsIn("object_id", pa.array(gone)), branch=name)
-            return self.fresh(name)
-        branch_id = self.states.read_branch_id(name)
-        return self.states.remember(replace(origin, branch=name, branch_id=branch_id))
-
-    def remove_prepared(self) -> None:
-        """Remove what dead receivers have prepared, and what no branch comes from any more."""
-        for name in self._control.branch_names():
-            if name.startswith(PREPARED):
-                with suppress(ForkInUse):
-                    self._control.delete_branch(name)
-                    self.states.forget(name)
-
     def delete_branch(self, branch: str) -> None:
         """Remove the branch's ref: from here on the branch does not exist."""
         self._control.delete_branch(branch)
         self.states.forget(branch)
-
-    def lock_schema(self, *, is_stale: bool) -> None:
-        """Take the lock of schema changes: a branch of the manifest that is never listed.
-
-        With `is_stale` the holder of an existing lock is known to be dead, and it is taken over.
-
-        Raises:
-            ConflictError: Another schema change holds it.
-        """
-        for _ in range(2):
-            version = self._control.latest_version()
-            with self.mark_unfinished(SCHEMA_APPLY_LOCK):
-                try:
-                    self._control.create_branch(SCHEMA_APPLY_LOCK, source=None, version=version)
-                except ForkExists as collision:
-                    if collision.has_ref and not is_stale:
-                        break
-                    if collision.has_ref:
-                        self._control.delete_branch(SCHEMA_APPLY_LOCK)
-                    else:
-                        self._control.delete_branch_tree(SCHEMA_APPLY_LOCK)
-                    continue
-            return
-        raise ConflictError("a schema change is already in progress — try again when it is done")
-
-    def unlock_schema(self) -> None:
-        """Give the lock of schema changes back; nothing to give back is success."""
-        with suppress(BranchNotFound):
-            self._control.delete_branch(SCHEMA_APPLY_LOCK)
 
 
 def find_commit(state: ManifestState, commit_id: str) -> GraphCommit | None:

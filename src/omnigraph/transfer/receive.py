@@ -149,14 +149,14 @@ class _Transfer:
             return
         self._refuse_unnamed(known)
         # We hold the queue: on a local disk a lock that is there belongs to a dead process.
-        coordinator.lock_schema(is_stale=target.tables.root.is_local)
+        coordinator.unlisted.lock_schema(is_stale=target.tables.root.is_local)
         try:
             reconcile_staging(target.texts, coordinator)
             with publish_turn(target, MAIN):
                 coordinator.admit_branch_schemas()
             yield True
         finally:
-            coordinator.unlock_schema()
+            coordinator.unlisted.unlock_schema()
 
     def _refuse_unnamed(self, here: ManifestState) -> None:
         """Refuse to mix manifests that name their schema with such that do not."""
@@ -261,7 +261,7 @@ class _Transfer:
         hit(Failpoint.TRANSFER_BEFORE_PUBLISH)
         here = self._find_here()
         if here is None:
-            coordinator.remove_prepared()
+            coordinator.unlisted.remove_prepared()
             prepared = self._prepare(found)
             made = publish(coordinator, self._to_line(found, states, prepared).build(prepared))
             hit(Failpoint.TRANSFER_BEFORE_BRANCH)
@@ -324,11 +324,11 @@ class _Transfer:
                     origin = coordinator.find_origin(coordinator.commit(commit.commit_id))
                     # A cleanup may have left the manifest alone.
                     if coordinator.has_tables(origin.snapshot()):
-                        return coordinator.prepare_branch(origin)
+                        return coordinator.unlisted.prepare(origin)
             commit = found.commits.get(commit.parent_id or "")
         self._starts_over = True
         known = found.commits.keys() - ({found.head.commit_id} if found.head.parent_id else set())
-        return coordinator.prepare_branch(coordinator.fresh(MAIN), known)
+        return coordinator.unlisted.prepare(coordinator.fresh(MAIN), known)
 
 
 def _entries(states: Iterable[Snapshot]) -> Iterator[TableEntry]:

@@ -137,14 +137,14 @@ def apply_schema(
         for check in environment.coordinator.fresh(branch).checks.values():
             compile_check(check, desired)
         # We hold the queue: on a local disk a lock that is there belongs to a dead process.
-        environment.coordinator.lock_schema(is_stale=root.is_local)
+        environment.coordinator.unlisted.lock_schema(is_stale=root.is_local)
         try:
             hit(Failpoint.SCHEMA_APPLY_AFTER_LOCK)
             _admit_branches(environment, branch)
             facts = (branch, source, accepted, desired, plan, actor, note, allow_data_loss)
             return _Change(environment, *facts).run()
         finally:
-            environment.coordinator.unlock_schema()
+            environment.coordinator.unlisted.unlock_schema()
 
 
 def _read_accepted(environment: WriteEnvironment, branch: str) -> Catalog:

@@ -61,4 +61,4 @@ def clear_dead_apply(environment: WriteEnvironment) -> None:
     if not any(each and each.changes_schema for each in pending):
         reconcile_staging(texts, environment.coordinator)
         catch_up_files(texts, environment.coordinator)
-    environment.coordinator.unlock_schema()
+    environment.coordinator.unlisted.unlock_schema()
