@@ -14,13 +14,16 @@ is changed and stale pages are listed.
 from __future__ import annotations
 
 import inspect
+import io
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout, suppress
+from functools import cache
 from pathlib import Path
 
 import typer
-from typer.testing import CliRunner
+from typer.core import TyperGroup
 
 from omnigraph import compile_query, errors
 from omnigraph.cli.app import app
@@ -85,7 +88,7 @@ TYPE_EXAMPLES: dict[str, str] = {
 
 def command_names() -> list[str]:
     """Every command as it is typed after `omnigraph`, groups and hidden ones included."""
-    return sorted(_names_below(typer.main.get_command(app), ""))
+    return sorted(_names_below(_command_tree(), ""))
 
 
 def _names_below(command: object, prefix: str) -> Iterator[str]:
@@ -97,9 +100,20 @@ def _names_below(command: object, prefix: str) -> Iterator[str]:
 def help_text(command: str) -> str:
     """What `omnigraph <command> --help` prints on 80 columns."""
     arguments = [*command.split(), "--help"]
-    result = CliRunner().invoke(app, arguments, prog_name="omnigraph", terminal_width=80)
-    assert result.exit_code == 0, result.output
-    return f"```text\n$ {' '.join(['omnigraph', *arguments])}\n{result.output.rstrip()}\n```"
+    output = io.StringIO()
+    with redirect_stdout(output), suppress(typer.Exit):
+        _command_tree().main(
+            arguments, prog_name="omnigraph", terminal_width=80, standalone_mode=False
+        )
+    return f"```text\n$ {' '.join(['omnigraph', *arguments])}\n{output.getvalue().rstrip()}\n```"
+
+
+@cache
+def _command_tree() -> TyperGroup:
+    """Every command. To build it takes as long as to print the help of fifty of them."""
+    tree = typer.main.get_command(app)
+    assert isinstance(tree, TyperGroup)
+    return tree
 
 
 def error_classes(base: type[OmnigraphError] = OmnigraphError) -> Iterator[type[OmnigraphError]]:
