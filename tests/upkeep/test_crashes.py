@@ -230,25 +230,35 @@ class Cellar:
         return self.runner.run(f"{WORK}:{name}", arguments)
 
     def fresh(self, writer: str) -> str:
-        kind = "unindexed" if writer == "ensure" else "built"
-        change = writer.removeprefix(work.MERGE) if writer.startswith(work.MERGE) else None
-        if change is not None:
-            kind = writer
-        elif work.branch_of(writer) != "main":
-            kind = "branched"
-        saved = self.folder / kind
-        if not saved.exists():
-            work.build(str(saved))
-            if kind in ("branched", writer):
-                work.add_branch(str(saved))
-            if change is not None:
-                work.change_branch(str(saved), change)
-            if kind == "unindexed":
-                work.unindexed(str(saved))
+        if writer == "ensure":
+            saved = self._find("unindexed")
+        elif writer.startswith(work.MERGE):
+            saved = self._find(writer)
+        else:
+            saved = self._find("built" if work.branch_of(writer) == "main" else "branched")
         self._places += 1
         place = self.folder / f"cell-{self._places}"
         shutil.copytree(saved, place, copy_function=shutil.copyfile)
         return str(place)
+
+    def _find(self, kind: str) -> Path:
+        """A graph of this kind: made once, from a copy of what it has in common with others."""
+        saved = self.folder / kind
+        if saved.exists():
+            return saved
+        if kind == "built":
+            work.build(str(saved))
+            return saved
+        origin = self._find("branched" if kind.startswith(work.MERGE) else "built")
+        shutil.copytree(origin, saved, copy_function=shutil.copyfile)
+        match kind:
+            case "unindexed":
+                work.unindexed(str(saved))
+            case "branched":
+                work.add_branch(str(saved))
+            case _:
+                work.change_branch(str(saved), kind.removeprefix(work.MERGE))
+        return saved
 
     def look(self, writer: str) -> dict[str, Any]:
         """What a reader sees before the writer, and after the whole of it."""
