@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -20,6 +21,10 @@ __all__ = ["disk", "spark", "spark_disk"]
 
 scratch.move_to_memory()
 scratch.skip_flushes()
+
+# A shell that runs the suite in the background has it ignore what some tests send to themselves.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no failure: no example has a deadline. `make test` draws the same examples on
 # every run, so that a change is to blame for a failure; `make torture` draws new ones.
