@@ -26,6 +26,15 @@ HINTS = {
     read_text(PAPER, "return { $p.doi } limit $n", "$n: String"): "declare it as `$n: I64`",
     read_text(PAPER, "return { $p.doi } limit $n", "$n: I32?"): "a default: `= 10`",
     read_text(PAPER, "return { $p.doi } limit $n"): "declare it: `query name($n: I64)`",
+    read_text(PAPER + "$p.keywords in $xs", params="$xs: [String]"): "`$p.keywords contains",
+    read_text(PAPER + "$p.keywords = []"): "`length($p.list) = 0`",
+    read_text(PAPER + "not { $p cites $q }", "return { $q.doi }"): "what `not` binds stays inside",
+    read_text(
+        "$a: Author either { $a wrote $p } or { $a wrote $q }", "return { $p }"
+    ): "of `either`",
+    read_text(
+        "$p: Paper either { either { $p cites $_ } or { $_ cites $p } } or { $p.year = 1 }"
+    ): ("alternatives beside the others"),
     'query q() { insert Named { name: "x" } }': "a type that implements it: Author",
 }
 

@@ -57,7 +57,10 @@ def check_either(
     """Type an `either`, and bind the variables that are visible outside of it."""
     if "either" in inside:
         raise TypeCheckError(
-            "an either cannot stand inside another either", code="T41", span=clause.span
+            "an either cannot stand inside another either",
+            code="T41",
+            span=clause.span,
+            hint="write its alternatives beside the others",
         )
     scopes = [scope.inner() for _ in clause.alternatives]
     patterns = [

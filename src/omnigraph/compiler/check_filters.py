@@ -148,8 +148,18 @@ def _check_membership(clause: FilterClause, operand: Operand, values: Operand) -
     if operand.type.compatible_with(element) and not operand.type.is_vector:
         return IsIn(operand, values)
     raise TypeCheckError(
-        f"cannot look for {operand.type} in {values.type}", code="T29", span=clause.span
+        f"cannot look for {operand.type} in {values.type}",
+        code="T29",
+        span=clause.span,
+        hint=_hint_list(clause) if operand.type.is_list else None,
     )
+
+
+def _hint_list(clause: FilterClause) -> str:
+    from omnigraph.syntax.print_query import print_expression
+
+    found = print_expression(clause.left)
+    return f'ask for one value after the other: `{found} contains "a" or {found} contains "b"`'
 
 
 def _contains_hint(clause: FilterClause, values: Operand) -> str | None:
@@ -191,6 +201,7 @@ def _require_comparable(left: PropertyType, right: PropertyType, clause: FilterC
         raise _mismatch(
             f"lists cannot be compared with `{clause.op}`; use `contains` to look for a member",
             clause.span,
+            "`length($p.list) = 0` asks whether one is empty",
         )
     if left.is_vector or right.is_vector:
         raise _mismatch(

@@ -122,6 +122,8 @@ class Scope:
     narrowed: dict[str, str] = field(default_factory=dict)
     nullable: set[str] = field(default_factory=set)
     typed: set[str] = field(default_factory=set)
+    blocks: list[Scope] = field(default_factory=list)
+    """The scopes of inner blocks, whose variables are not visible here."""
 
     def given(self, expression: Expr) -> Operand | None:
         """What an expression stands for as a whole, where that is known already."""
@@ -138,14 +140,26 @@ class Scope:
 
     def inner(self) -> Scope:
         """The scope of an inner block: it starts from this one and adds to itself alone."""
-        return replace(
+        inner = replace(
             self,
             variables=dict(self.variables),
             paths=dict(self.paths),
             narrowed=dict(self.narrowed),
             nullable=set(self.nullable),
             typed=set(),
+            blocks=[],
         )
+        self.blocks.append(inner)
+        return inner
+
+    def is_hidden(self, name: str) -> bool:
+        """Whether a variable is bound inside a block only."""
+        return any(each.is_bound(name) or each.is_hidden(name) for each in self.blocks)
+
+    def _hint_unbound(self, name: str, known: list[str]) -> str | None:
+        if self.is_hidden(name):
+            return "what `not` binds stays inside, as what some alternatives of `either` bind"
+        return variable_hint(name, known)
 
     def bound_names(self) -> frozenset[str]:
         """Every variable that is bound."""
@@ -270,7 +284,7 @@ class Scope:
                     f"`${expression.name}` is not bound",
                     code=None if self.words is None else self.words.code,
                     span=expression.span,
-                    hint=self._words_hint() or variable_hint(expression.name, known),
+                    hint=self._words_hint() or self._hint_unbound(expression.name, known),
                 )
 
     def path_error(self, name: str, span: Span) -> TypeCheckError:
@@ -303,7 +317,8 @@ class Scope:
             message,
             code="T6" if self.words is None else self.words.code,
             span=expression.span,
-            hint=self._words_hint() or variable_hint(expression.variable, list(self.variables)),
+            hint=self._words_hint()
+            or self._hint_unbound(expression.variable, list(self.variables)),
         )
 
 

@@ -159,6 +159,11 @@ PLACES = tuple(
         (r"\w+", r"-\s*\[", ARROW),
         (r"not", r"[\w)\]\"]", "negate the whole test: `not ($p.x in [1, 2])`"),
         (
+            r"[<>]=?|!=|=",
+            r"(=|<|>)\s*(\$?[\w.]+|\"[^\"]*\")",
+            "comparisons do not chain; write two: `1 <= $p.x  $p.x <= 5`",
+        ),
+        (
             r"is",
             r"[\w)]",
             "`is null` and `is not null` test for null; other values are compared: `!=`",
