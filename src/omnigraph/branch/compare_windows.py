@@ -41,9 +41,9 @@ def find_differences(
 ) -> AnyDifferences:
     """The rows that differ, in the order of ids. `check` drops candidates that do not."""
     tables = descent.tables
-    if before is not None and after is not None and _are_compared_by_tasks(tables, before, after):
-        # Tasks take all rows at once; a pass over the ids for each window is this process alone.
-        return check(candidates(descent, before, after))
+    by_tasks = _list_for_tasks(descent, before, after)
+    if by_tasks is not None:
+        return check(by_tasks)
     sources, combine = _list_sources(descent, before, after)
 
     def find(start: str | None) -> tuple[Differences, str | None]:
@@ -64,9 +64,17 @@ def find_differences(
     return found if whole is None else whole
 
 
-def _are_compared_by_tasks(tables: TableStorage, before: TableHandle, after: TableHandle) -> bool:
-    tasks = tables.tasks
-    return tasks is not None and tasks.takes_rows(max(before.row_count, after.row_count))
+def _list_for_tasks(
+    descent: Descent, before: TableHandle | None, after: TableHandle | None
+) -> Differences | None:
+    """Every candidate, if they are so many that tasks compare them; else they are read in turn."""
+    tasks = descent.tables.tasks
+    if tasks is None or not descent.reads_all or before is None or after is None:
+        return None
+    if not tasks.takes_rows(max(before.row_count, after.row_count), before, after):
+        return None
+    found = candidates(descent, before, after)
+    return found if tasks.takes_rows(len(found), before, after) else None
 
 
 def _list_sources(

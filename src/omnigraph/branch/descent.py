@@ -39,6 +39,8 @@ class Descent:
     """The lines of descent of tables, each looked up once: make a new one for every operation."""
 
     tables: TableStorage
+    reads_all: bool = False
+    """Whether the caller reads all that differs, and not the next page of it."""
     _forks: dict[tuple[str, str], BranchInfo | None] = field(default_factory=dict)
 
     def common_ancestor(self, first: TableHandle, second: TableHandle) -> TableHandle | None:

@@ -198,10 +198,18 @@ StateOf: TypeAlias = Callable[[Snapshot], State]
 
 
 def diff_states(
-    tables: TableStorage, before: State, after: State, wanted: ChangeFilter
+    tables: TableStorage,
+    before: State,
+    after: State,
+    wanted: ChangeFilter,
+    *,
+    reads_all: bool = False,
 ) -> ChangeSet:
-    """Every entity that differs between two states, types and properties matched by identity."""
-    descent = Descent(tables)
+    """Every entity that differs between two states, types and properties matched by identity.
+
+    A caller that `reads_all` has very many rows compared by tasks, where a Spark is chosen.
+    """
+    descent = Descent(tables, reads_all)
     spell = unify(after.catalog, before.catalog)
     before, after = (State(each.snapshot, spell(each.catalog)) for each in (before, after))
     old, new = before.tables(), after.tables()

@@ -32,7 +32,7 @@ class ChangeCalls(GraphPart):
         before, after = map(self._find_state, (from_, to))
         wanted = ChangeFilter(kinds, types, ops)
         wanted.check([before.catalog, after.catalog])
-        return diff_states(self._session.store.tables, before, after, wanted)
+        return diff_states(self._session.store.tables, before, after, wanted, reads_all=True)
 
     def diff_html(
         self,
