@@ -36,6 +36,11 @@ BANNED = (
     "settle",
     "set_aside",
     "the one door",
+    "candidates_of_one",
+    "_puts_aside",
+    "whatever came",
+    "source goes afterwards",
+    "stopped coming",
 )
 # Comments and pages name the actor (caller, client, writer, reader) instead.
 VAGUE = ("nobody", "somebody", "whoever", "anybody")

@@ -47,7 +47,7 @@ class ApprovalsMissing(PolicyError):
         else:
             text = (
                 f"merge request {number} has an objection by {', '.join(objectors)} — nothing was "
-                "merged; it goes when they approve or withdraw it"
+                "merged; they have to approve, or withdraw the objection"
             )
         super().__init__(text)
         self.branch, self.number = branch, number

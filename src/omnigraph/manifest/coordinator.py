@@ -373,7 +373,7 @@ class Coordinator:
     # Publishing
 
     def migrate(self) -> bool:
-        """Bring the manifest up to the current format, whatever came by since it was opened."""
+        """Bring the manifest up to the current format, also if it was replaced since."""
         latest = self._control.latest_version()
         if latest == self._stamped_version:
             return False

@@ -61,7 +61,9 @@ class CompleteRequestBody(StrictModel):
 
     head: str | None = Field(None, description="Only while this commit is the head of the source.")
     resolve: Resolve = None
-    delete_branch: bool = Field(False, description="Whether the source goes afterwards.")
+    delete_branch: bool = Field(
+        False, description="Whether to delete the source branch afterwards."
+    )
 
 
 class MergeRequestSummary(ResponseModel):

@@ -252,7 +252,9 @@ class MergePreviewRequest(StrictModel):
 class BranchMergeRequest(MergePreviewRequest, NotedModel):
     """Two branches to join."""
 
-    delete_branch: bool = Field(False, description="Whether the source goes afterwards.")
+    delete_branch: bool = Field(
+        False, description="Whether to delete the source branch afterwards."
+    )
     preview: bool = Field(False, description="Whether to say what it would do, and do nothing.")
 
 
