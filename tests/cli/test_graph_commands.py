@@ -14,6 +14,7 @@ import pytest
 import omnigraph as og
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE
 from tests.cli.running import EXAMPLES, run
+from tests.http.serving import served, single
 from tests.ready import copy_ready
 
 PEOPLE = EXAMPLES / "people.gq"
@@ -349,3 +350,30 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         failed = run(*command, lost, "--store", store)
         assert (failed.code, failed.out) == (1, "")
         assert f"error: cannot write '{lost}': No such file or directory" in failed.err
+
+
+def test_a_preview_with_a_conflict_says_that_the_merge_would_be_refused(team: Path) -> None:
+    with og.open(team) as graph:
+        graph.create_branch("review")
+        for branch, title in (("review", "Editor"), ("main", "Writer")):
+            graph.mutate(PEOPLE, "retitle", {"slug": "ada", "title": title}, branch=branch)
+
+    merge = run("branch", "merge", "review", "--preview", "--store", team)
+    pick = run("cherry-pick", "review", "--into", "main", "--preview", "--store", team)
+
+    assert merge.out.startswith("merging review into main would be: refused, by 1 conflict\n")
+    assert pick.out.startswith("cherry-pick on main would be: refused, by 1 conflict\n")
+
+
+@pytest.mark.slow
+def test_an_unknown_load_mode_is_told_in_the_same_words_by_a_server(
+    team: Path, tmp_path: Path
+) -> None:
+    given = ("--data", tmp_path / "people.jsonl", "--mode", "nope")
+
+    with served(single(team)) as server:
+        over = run("load", *given, "--server", server.url)
+    direct = run("load", team, *given)
+
+    assert over.err.splitlines()[-1] == direct.err.splitlines()[-1]
+    assert "expected one of 'overwrite', 'append', 'merge'" in direct.err

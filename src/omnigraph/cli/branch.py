@@ -172,7 +172,7 @@ def describe_tables(result: Json) -> Iterator[str]:
 
 
 def _preview_lines(result: Json) -> Iterator[str]:
-    yield f"merging {result['source']} into {result['target']} would be: {result['outcome']}"
+    yield f"merging {result['source']} into {result['target']} would be: {tell_outcome(result)}"
     yield count_changes(result["changes"])
     for conflict in map(parse_conflict, result["conflicts"]):
         yield f"conflict: {conflict}: {conflict.message}"
@@ -184,6 +184,12 @@ def check_lines(preview: Json) -> Iterator[str]:
     words = {True: "holds", False: "does not hold", None: "is run at the merge"}
     for check in preview["checks"]:
         yield f"check {check['name']} {words[check['holds']]}"
+
+
+def tell_outcome(preview: Json) -> str:
+    """What would come of it if it were done now."""
+    count = len(preview["conflicts"])
+    return f"refused, by {count_noun(count, 'conflict')}" if count else str(preview["outcome"])
 
 
 def count_changes(changes: Json) -> str:

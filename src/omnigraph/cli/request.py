@@ -15,6 +15,7 @@ from omnigraph.cli.branch import (
     merge_lines,
     print_conflicts,
     read_resolution,
+    tell_outcome,
 )
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command, make_group
@@ -267,7 +268,7 @@ def _review_lines(review: Json) -> Iterator[str]:
 
 
 def _preview_lines(preview: Json) -> Iterator[str]:
-    yield f"merging would be: {preview['outcome']}, {count_changes(preview['changes'])}"
+    yield f"merging would be: {tell_outcome(preview)}, {count_changes(preview['changes'])}"
     for conflict in map(parse_conflict, preview["conflicts"]):
         yield f"conflict: {conflict}: {conflict.message}"
     yield from check_lines(preview)

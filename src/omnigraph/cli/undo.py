@@ -15,6 +15,7 @@ from omnigraph.cli.branch import (
     describe_tables,
     print_conflicts,
     read_resolution,
+    tell_outcome,
 )
 from omnigraph.cli.call import Call
 from omnigraph.cli.command import command
@@ -125,7 +126,7 @@ def _lines(done: Json, verb: str) -> Iterator[str]:
 
 
 def _preview_lines(found: Json, verb: str) -> Iterator[str]:
-    yield f"{verb} on {found['target']} would be: {found['outcome']}"
+    yield f"{verb} on {found['target']} would be: {tell_outcome(found)}"
     yield count_changes(found["changes"])
     for conflict in map(parse_conflict, found["conflicts"]):
         yield f"conflict: {conflict}: {conflict.message}"

@@ -8,6 +8,8 @@ from starlette.responses import Response
 
 from omnigraph.commit_note import CommitNote, parse_metadata, read_note
 from omnigraph.errors import BadRequestError
+from omnigraph.graph.loads import parse_option
+from omnigraph.pipeline.model import LoadMode
 from omnigraph.pipeline.spooled import SpooledFiles
 from omnigraph.policy import Action
 from omnigraph.server.bodies import BATCH_BYTES, read_bytes, read_json_bytes
@@ -101,9 +103,8 @@ def _read_flag(call: Call, name: str, default: str) -> bool:
 def _read_load(call: Call) -> Load:
     """The load that the parameters of the URL describe."""
     base = one_parameter(call.request, "from")
-    mode = one_parameter(call.request, "mode") or DEFAULT_MODE
-    if mode not in ("overwrite", "append", "merge"):
-        raise BadRequestError(f"mode is '{mode[:80]}', expected overwrite, append or merge")
+    given = one_parameter(call.request, "mode") or DEFAULT_MODE
+    mode = parse_option("load mode", given[:80], LoadMode)
     return Load(
         resolve_branch(one_parameter(call.request, "branch")),
         None if base is None else resolve_branch(base),
