@@ -216,3 +216,17 @@ def test_a_write_goes_to_a_branch_and_to_no_other_revision(history: og.Graph) ->
             history.merge("review", into=revision)
 
     assert "zoe" not in extra(history)
+
+
+@pytest.mark.parametrize("revision", ["tag:v1", "main~1", "id[:12]", "main@{4}"])
+def test_changes_are_listed_after_and_of_any_revision(history: og.Graph, revision: str) -> None:
+    commit = history.commit("tag:v1").commit_id
+    named = commit[:12] if revision == "id[:12]" else revision
+    if named.startswith("main@"):
+        named = f"main@{{{history.commit(commit).manifest_version}}}"
+
+    after = [each.commit.commit_id for each in history.changes(named)]
+    page = history.commit_changes(named)
+
+    assert after == [each.commit.commit_id for each in history.changes(commit)]
+    assert page.to_json() == history.commit_changes(commit).to_json()

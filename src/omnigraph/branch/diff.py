@@ -38,7 +38,8 @@ from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, NotFoundError
 from omnigraph.manifest import MAIN, Coordinator, GraphCommit, ManifestState, Snapshot, TableEntry
 from omnigraph.manifest.branch_names import canonical_branch
-from omnigraph.manifest.revisions import find_at, find_revision, resolve
+from omnigraph.manifest.coordinator import ULID_TEXT
+from omnigraph.manifest.revisions import find_at, find_commit, find_revision, resolve
 from omnigraph.manifest.rows import commits_newest_first
 from omnigraph.manifest.schema_view import find_renamed_columns
 from omnigraph.storage.handles import ShownColumns, TableHandle
@@ -287,7 +288,7 @@ def changes_since(
     branch: str,
     wanted: ChangeFilter,
 ) -> Iterator[CommitChanges]:
-    """What every commit of a branch changed after `since`, oldest first.
+    """What every commit of a branch changed after the revision `since`, oldest first.
 
     Follows the line of the branch itself: a merge is one step, with all that it brought.
 
@@ -296,7 +297,8 @@ def changes_since(
         BadRequestError: The filter names a type that no commit of it has.
     """
     state = coordinator.fresh(canonical_branch(branch))
-    line = line_after(state, since)
+    is_id = ULID_TEXT.fullmatch(since) is not None
+    line = line_after(state, since if is_id else find_commit(coordinator, since).commit_id)
     _check_along(wanted, coordinator, state_of, line)
     return _blocks(tables, coordinator, state_of, line, wanted)
 

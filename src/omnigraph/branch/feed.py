@@ -50,6 +50,7 @@ from omnigraph.json_form import without_empty
 from omnigraph.lru import Lru
 from omnigraph.manifest import Coordinator, GraphCommit, ManifestState
 from omnigraph.manifest.branch_names import canonical_branch
+from omnigraph.manifest.revisions import find_commit
 from omnigraph.storage.tables import TableStorage
 
 COMMITS_PER_POLL = 128
@@ -193,7 +194,7 @@ class ChangeFeed:
     def read_commit(
         self, commit_id: str, wanted: ChangeFilter, page_token: str | None, limit: int | None
     ) -> CommitPage:
-        """A page of what one commit changed, against its first parent.
+        """A page of what a commit, or the one of another revision, changed since its first parent.
 
         Raises:
             CommitNotFound: There is no such commit.
@@ -201,7 +202,7 @@ class ChangeFeed:
             ChangeFeedGap: A cleanup removed one of the two states.
         """
         most = check_limit(limit)
-        commit = self._coordinator.commit(commit_id)
+        commit = find_commit(self._coordinator, commit_id)
         scope = Scope(commit.commit_id, None, wanted)
         place = {} if page_token is None else read_token(page_token, "page", scope)
         after = self._state_of(self._snapshot(commit))

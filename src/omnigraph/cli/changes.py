@@ -29,7 +29,7 @@ NAMES = ("list", "poll", "baseline")
 @command("changes list", Capability.DIRECT, uri="argument", pages=True)
 def list_(
     call: Call,
-    since: Annotated[str, typer.Option("--since", help="The commit to start after.")],
+    since: Annotated[str, typer.Option("--since", help="The commit or revision to start after.")],
     branch: BranchOption = None,
 ) -> None:
     """Print the changes of every later commit, oldest first, one JSON line per commit."""
