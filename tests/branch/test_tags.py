@@ -259,3 +259,9 @@ def test_a_tag_and_a_branch_at_a_commit_sync_as_few_files_at_any_size(tmp_path: 
 
     assert {tagged for tagged, _ in syncs} == {2}
     assert {branched for _, branched in syncs} <= {12, 13, 14}
+
+
+@pytest.mark.parametrize("name", ["x" * 201, "a.lock", "a..b"])
+def test_a_refused_name_is_told_every_rule(people: og.Graph, name: str) -> None:
+    with pytest.raises(BadRequestError, match=r"at most 200 bytes, without '\.\.' and '\.lock'"):
+        people.tag(name)

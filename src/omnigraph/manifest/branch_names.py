@@ -18,6 +18,10 @@ PREPARED = "__incoming/"
 
 _SEGMENT = re.compile(r"[\w.-]+")
 _LENGTH_MAX = 200
+NAME_FORM = (
+    "letters, digits, '.', '-' and '_', in parts separated by '/': at most "
+    f"{_LENGTH_MAX} bytes, without '..' and '.lock' at the end"
+)
 _LATER_FORK = re.compile(r"__\d+/(.+)")
 
 
@@ -36,10 +40,7 @@ def canonical_branch(name: str) -> str:
         or any(set(segment) == {"."} or ".." in segment for segment in segments)
         or trimmed.endswith(".lock")
     ):
-        raise BadRequestError(
-            f"'{name[:80]}' is not a branch name — use letters, digits, '.', '-' and '_', "
-            "in parts separated by '/'"
-        )
+        raise BadRequestError(f"'{name[:80]}' is not a branch name — use {NAME_FORM}")
     if trimmed == SCHEMA_APPLY_LOCK:
         raise BadRequestError(f"'{trimmed}' is a name of the engine — choose another")
     return trimmed

@@ -17,7 +17,7 @@ from omnigraph.display import show_html
 from omnigraph.display_fields import make_field_sheet
 from omnigraph.errors import BadRequestError, OmnigraphError, StorageError
 from omnigraph.json_form import JsonForm
-from omnigraph.manifest.branch_names import canonical_branch, is_internal
+from omnigraph.manifest.branch_names import NAME_FORM, canonical_branch, is_internal
 from omnigraph.manifest.model import MAIN, Snapshot
 from omnigraph.manifest.state_text import UNREADABLE, states_to_text, text_to_states
 from omnigraph.storage.graph_texts import GraphTexts
@@ -50,10 +50,7 @@ def check_tag_name(name: str) -> str:
     try:
         checked = canonical_branch(name)
     except BadRequestError:
-        raise BadRequestError(
-            f"'{name[:80]}' is not a tag name — use letters, digits, '.', '-' and '_', in parts "
-            "separated by '/'"
-        ) from None
+        raise BadRequestError(f"'{name[:80]}' is not a tag name — use {NAME_FORM}") from None
     if checked == MAIN or is_internal(checked):
         raise BadRequestError(f"a tag cannot be called '{checked}' — choose another name")
     return checked
