@@ -105,7 +105,7 @@ def s3_endpoint() -> Iterator[str]:
     from moto.s3.responses import S3Response
     from werkzeug.serving import make_server
 
-    class Handler(MotoRequestHandler):
+    class Handler(MotoRequestHandler):  # type: ignore[misc]
         """Keeps connections open, and prints no line per request."""
 
         protocol_version = "HTTP/1.1"
