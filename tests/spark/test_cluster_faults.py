@@ -75,7 +75,7 @@ def test_executors_killed_amid_a_check_and_a_read_change_no_answer(
     marks = tmp_path / "marks"
     marks.mkdir()
 
-    said = work(graph_path, marks, cluster.master)
+    said = work(graph_path, marks, cluster.variables[MASTER_VARIABLE])
 
     assert sorted(path.name for path in marks.iterdir()) == ["emit", "read", "reduce"]
     assert said == [LOADED, WALKED, "jobs left: 0"]

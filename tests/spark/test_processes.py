@@ -23,7 +23,7 @@ from omnigraph.errors import SparkError
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE
 from omnigraph.pipeline.engine import MASTER_VARIABLE, PART_BYTES_VARIABLE
 from omnigraph.pipeline.java import CACHE_VARIABLE, find_java
-from tests.depth import depth, sample
+from tests.depth import IS_TORTURE, depth, sample
 from tests.pipeline.conftest import SCHEMA, knows, person, unclaimed_files
 from tests.pipeline.test_kills import assert_whole, data, finish, graph_path
 
@@ -90,6 +90,16 @@ def test_a_spark_load_killed_at_a_random_moment_is_whole(
     assert_whole(graph_path)
 
 
+def executors_below(pid: int) -> list[psutil.Process]:
+    """The Java processes that run tasks."""
+    found = []
+    for process in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.Error):
+            if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
+                found.append(process)
+    return found
+
+
 class Cluster:
     """A Standalone master and two workers, each a process of its own."""
 
@@ -102,7 +112,10 @@ class Cluster:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self._port = probe.getsockname()[1]
-        self.master = f"spark://127.0.0.1:{self._port}"
+        self.variables = {
+            MASTER_VARIABLE: f"spark://127.0.0.1:{self._port}",
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
 
     def start(self) -> None:
         self._start("Master", "--host", "127.0.0.1", "--port", str(self._port))
@@ -111,21 +124,13 @@ class Cluster:
             with suppress(OSError), socket.create_connection(("127.0.0.1", self._port), 1):
                 break
             time.sleep(0.1)
+        options = ["--cores", "1", "--memory", "1200m"]
         for number in range(2):
-            work = str(self._folder / f"work{number}")
-            self._start(
-                "Worker", "--cores", "1", "--memory", "1200m", "--work-dir", work, self.master
-            )
+            place = ["--work-dir", str(self._folder / f"work{number}")]
+            self._start("Worker", *options, *place, self.variables[MASTER_VARIABLE])
 
-    def executors(self) -> list[psutil.Process]:
-        """The Java processes that run tasks."""
-        found = []
-        for worker in self._started[1:]:
-            for process in psutil.Process(worker.pid).children(recursive=True):
-                with suppress(psutil.Error):
-                    if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
-                        found.append(process)
-        return found
+    def executors(self, _: int) -> list[psutil.Process]:
+        return [each for worker in self._started[1:] for each in executors_below(worker.pid)]
 
     def stop(self) -> None:
         for process in self._started:
@@ -133,21 +138,61 @@ class Cluster:
             process.wait(30)
 
     def _start(self, role: str, *arguments: str) -> None:
-        java = find_java()
         name = f"org.apache.spark.deploy.{role.lower()}.{role}"
         command = [str(self._home / "bin" / "spark-class"), name, "--webui-port", "0", *arguments]
-        # Executors inherit it. Java goes on without an archive that it cannot use.
-        options = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:SharedArchiveFile={java.archive}"
-        environment = os.environ | {
-            "JAVA_HOME": java.home,
-            "JDK_JAVA_OPTIONS": options,
-            "SPARK_HOME": str(self._home),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            ENVIRONMENT_VARIABLE: "load.after_staged_part=sleep:0.1",
-        }
+        environment = os.environ | executor_environment(self._home)
+        # Java goes on without an archive that it cannot use.
+        environment["JDK_JAVA_OPTIONS"] += f" -XX:SharedArchiveFile={find_java().archive}"
         quiet = subprocess.DEVNULL
         self._started.append(subprocess.Popen(command, env=environment, stdout=quiet, stderr=quiet))
+
+
+def executor_environment(home: Path) -> dict[str, str]:
+    """What executors inherit."""
+    return {
+        "JAVA_HOME": find_java().home,
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_HOME": str(home),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        ENVIRONMENT_VARIABLE: "load.after_staged_part=sleep:0.1",
+    }
+
+
+class DriverCluster:
+    """The same master and workers in the process of the driver; executors have their own."""
+
+    def __init__(self) -> None:
+        import pyspark
+
+        home = Path(pyspark.__file__).parent
+        master = {MASTER_VARIABLE: "local-cluster[2,1,1200]"}
+        self.variables = executor_environment(home) | master
+        self._work = home / "work"
+        self._others = set(self._work.glob("*"))
+
+    def executors(self, driver: int) -> list[psutil.Process]:
+        return executors_below(driver)
+
+    def stop(self) -> None:
+        """Remove what its workers have left: they take no other place."""
+        for each in {*self._work.glob("*")} - self._others:
+            shutil.rmtree(each, ignore_errors=True)
+        with suppress(OSError):
+            self._work.rmdir()
+
+
+@pytest.fixture
+def any_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster | DriverCluster]:
+    """In `make test` without the three Java processes that run no task."""
+    if IS_TORTURE:
+        yield request.getfixturevalue("cluster")
+        return
+    made = DriverCluster()
+    try:
+        yield made
+    finally:
+        made.stop()
 
 
 @pytest.fixture
@@ -161,17 +206,16 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_a_cluster_of_two_workers_loads_and_outlives_a_killed_executor(
-    graph_path: Path, data: Path, tmp_path: Path, cluster: Cluster
+    graph_path: Path, data: Path, tmp_path: Path, any_cluster: Cluster | DriverCluster
 ) -> None:
     """The first load runs undisturbed; in the middle of the second an executor is killed."""
     more = tmp_path / "more.jsonl"
     records = [person(f"q{n}") for n in range(60)] + [knows("q0", f"q{n}") for n in range(60)]
     more.write_text("\n".join(map(json.dumps, records)))
-    variables = {MASTER_VARIABLE: cluster.master, "SPARK_LOCAL_IP": "127.0.0.1"}
-    child = start(graph_path, data, more, **variables)
+    child = start(graph_path, data, more, **any_cluster.variables)
     assert await_line(child) == "ready", finish(child)
     first = await_line(child)
-    executors = cluster.executors()
+    executors = any_cluster.executors(child.pid)
     assert await_line(child) == "ready"
     time.sleep(0.5)
     for process in executors[:1]:
