@@ -53,7 +53,6 @@ ALLOWED = {
             "_state_of",
         },
     ),
-    "storage/test_replaced_rows.py": (BYTES, {"_operation"}),
     "storage/test_row_ids.py": (
         BYTES,
         {"_BITMAP", "_HOLES", "_RANGE", "_dataset", "_fields", "_locate"},

@@ -122,14 +122,15 @@ def test_an_index_does_not_answer_for_rows_that_were_replaced(table: People) -> 
     table.commit(table.storage.indexes.stage_create(table.head(), specs).transaction)
 
     rows = people(7, 9, age=1_000)
-    staged = table.storage.rows.stage_merge_insert(table.head(), rows)
     lances = stage_by_lance(table, rows).operation
-    table.commit(staged)
+    table.commit(table.storage.rows.stage_merge_insert(table.head(), rows))
 
-    told = ("update_mode", "fields_modified", "fields_for_preserving_frag_bitmap")
-    ours = [sorted(getattr(staged._operation, each)) for each in told]
-    assert ours == [sorted(getattr(lances, each)) for each in told]
     dataset = lance.dataset(table.location.uri)
+    made = dataset.read_transaction(dataset.version)
+    assert made is not None
+    told = ("update_mode", "fields_modified", "fields_for_preserving_frag_bitmap")
+    ours = [sorted(getattr(made.operation, each)) for each in told]
+    assert ours == [sorted(getattr(lances, each)) for each in told]
     assert dataset.count_rows(filter="age = 1000") == 2
     assert dataset.count_rows(filter="age in (7, 8)") == 0
     assert dataset.count_rows(filter="id in ('p7', 'p8')") == 2
