@@ -15,6 +15,14 @@ from omnigraph.source_text import SourceText, Span
 TEXT = "query q() {\n    match { $p: Person }\n    return { $p.nmae }\n}\n"
 
 
+def test_an_error_says_where_callers_import_it_from() -> None:
+    """Spark quotes this name, and a pickle finds the class by it."""
+    kinds = [getattr(errors, name) for name in errors.__all__]
+    found = {each.__module__ for each in kinds if isinstance(each, type)}
+
+    assert found == {"omnigraph.errors"}
+
+
 def test_a_source_error_shows_its_line_with_a_caret_and_a_hint() -> None:
     start = TEXT.index("nmae")
     error = TypeCheckError(

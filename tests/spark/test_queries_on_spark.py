@@ -31,6 +31,9 @@ __all__ = ["graphs"]
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
 READS = [case for case in conformance.CASES if case["kind"] == "read"]
+# One of them fails while it runs: Spark hands its error on as a text.
+FAILS = [case for case in READS if case["id"] == "v2-integer-overflow"]
+RUN_READS = FAILS + [case for case in sample(READS, 24) if case not in FAILS]
 
 
 def answer(graph: og.Graph, query: tuple[Any, ...], engine: str) -> og.QueryResult | str:
@@ -43,7 +46,7 @@ def answer(graph: og.Graph, query: tuple[Any, ...], engine: str) -> og.QueryResu
         return f"{type(error).__name__}: {error}"
 
 
-@pytest.mark.parametrize("case", [pytest.param(each, id=each["id"]) for each in sample(READS, 24)])
+@pytest.mark.parametrize("case", [pytest.param(each, id=each["id"]) for each in RUN_READS])
 def test_a_conformance_case_holds_on_spark(
     case: conformance.Case, spark: Any, graphs: conformance.Graphs
 ) -> None:
