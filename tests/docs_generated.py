@@ -120,7 +120,7 @@ def error_classes(base: type[OmnigraphError] = OmnigraphError) -> Iterator[type[
     """`base` and every error class of `omnigraph.errors` under it, in the order of the source."""
     yield base
     for found in base.__subclasses__():
-        if found.__module__.startswith(f"{errors.__name__}."):
+        if found.__module__ == errors.__name__:
             yield from error_classes(found)
 
 

@@ -180,3 +180,7 @@ __all__ = [
     "did_you_mean",
     "with_suggestion",
 ]
+
+# Tracebacks, pickles and what Spark quotes of a task name an error as callers import it.
+for _name in __all__:
+    globals()[_name].__module__ = __name__
