@@ -9,6 +9,7 @@ disk, and flushes.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -21,6 +22,7 @@ from tests.depth import IS_TORTURE
 MEMORY = Path("/dev/shm")
 ROOM = 6 * 1024**3
 _PREFIX = "omnigraph-suite-"
+_is_removed = False
 
 
 def skip_flushes() -> None:
@@ -42,6 +44,8 @@ def move_to_memory() -> None:
             shutil.rmtree(former, ignore_errors=True)
     folder = MEMORY / f"{_PREFIX}{os.getpid()}"
     folder.mkdir()
+    # Before anything that makes a folder in it, so that those are removed before it.
+    atexit.register(_remove_if_wanted)
     os.environ["TMPDIR"] = str(folder)
     tempfile.tempdir = None  # the answer of an earlier call
 
@@ -54,5 +58,11 @@ def _has_room() -> bool:
 
 
 def remove_from_memory() -> None:
-    """Remove what this process has made there."""
-    shutil.rmtree(MEMORY / f"{_PREFIX}{os.getpid()}", ignore_errors=True)
+    """Remove what this process has made there, when it ends."""
+    global _is_removed
+    _is_removed = True
+
+
+def _remove_if_wanted() -> None:
+    if _is_removed:
+        shutil.rmtree(MEMORY / f"{_PREFIX}{os.getpid()}", ignore_errors=True)
