@@ -29,7 +29,7 @@ UNREACHED = {
 }
 RUN_CELLS = cover(
     [cell for cell in CELLS if cell[:2] not in UNREACHED],
-    lambda cell: {cell[0], cell[1], (cell[0], cell[2], cell[3])},
+    lambda cell: {cell[0], cell[1], (cell[2], cell[3])},
 )
 
 pytestmark = [pytest.mark.slow, *([] if IS_TORTURE else [pytest.mark.xdist_group("undo")])]

@@ -30,7 +30,7 @@ def is_whole(graph: og.Graph) -> bool:
 @pytest.mark.accepts("S-123")
 def test_upserts_of_the_same_keys_double_nothing_and_lose_nothing(graph: og.Graph) -> None:
     """Four processes upsert the same ten keys, while a fifth keeps opening the graph."""
-    count = depth(20, 100)
+    count = depth(10, 100)
     writers = [(upsert_keys, (number, 10, count)) for number in range(4)]
 
     *acknowledged, _ = race([*writers, (open_again, (5,))], graph.uri)
@@ -47,7 +47,7 @@ def test_upserts_of_the_same_keys_double_nothing_and_lose_nothing(graph: og.Grap
 
 @pytest.mark.accepts("S-145")
 def test_an_edge_and_the_delete_of_its_node_never_leave_the_edge_dangling(graph: og.Graph) -> None:
-    rounds = depth(40, 200)
+    rounds = depth(15, 200)
     people = ["hub", *(f"n{number}" for number in range(rounds))]
     graph.load([{"type": "Person", "data": {"name": name}} for name in people], mode="append")
 

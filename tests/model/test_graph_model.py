@@ -403,7 +403,7 @@ def _make_insert(
 
 TestGraphModel = pytest.mark.xdist_group("model")(GraphMachine.TestCase)
 TestGraphModel.settings = settings(
-    max_examples=depth(15, 1_000),
+    max_examples=depth(10, 1_000),
     stateful_step_count=15,
     deadline=None,
     suppress_health_check=list(HealthCheck),
