@@ -148,8 +148,11 @@ class World:
         floors: dict[str, int] = {}
         for branch in self.history.heads:
             kept = self.commits(branch)[:keep]
-            readable = [each for each in kept if coordinator.find_snapshot(each) is not None]
-            shown = [coordinator.fresh(branch).snapshot(), coordinator.snapshot_of(readable[-1])]
+            readable = [each for each in kept if coordinator.commit_states.find(each) is not None]
+            shown = [
+                coordinator.fresh(branch).snapshot(),
+                coordinator.commit_states.get(readable[-1]),
+            ]
             for entry in (entry for each in shown for entry in each.entries.values()):
                 path = entry.table_path
                 floors[path] = min(floors.get(path, entry.version), entry.version)
@@ -157,7 +160,7 @@ class World:
             if branch == "main":
                 floors["__manifest"] = readable[-1].manifest_version
         for base in (self.facts[each] for each in self.possible_bases()):
-            snapshot = coordinator.find_snapshot(base)
+            snapshot = coordinator.commit_states.find(base)
             for entry in snapshot.entries.values() if snapshot is not None else ():
                 needed[entry.table_path].add(entry.version)
             if base.branch == "main":

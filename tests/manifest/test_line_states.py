@@ -14,7 +14,8 @@ import omnigraph as og
 from omnigraph.errors import ConflictError, VersionNotFound
 from omnigraph.manifest import GraphCommit, ManifestState
 from omnigraph.manifest.checks import Check
-from omnigraph.manifest.coordinator import FRAGMENTS_MAX, Coordinator
+from omnigraph.manifest.commit_states import CommitStates
+from omnigraph.manifest.coordinator import FRAGMENTS_MAX
 from omnigraph.manifest.line_reader import LineReader
 from omnigraph.manifest.line_states import LineStates
 from omnigraph.storage.counters import counting
@@ -36,9 +37,9 @@ def compare(graph: og.Graph) -> int:
     coordinator, commits = inside(graph).coordinator, list_commits(graph)
     reader = LineReader(coordinator)
     random.Random(len(commits)).shuffle(commits)
-    expected = {each.commit_id: coordinator.find_snapshot(each) for each in commits}
+    expected = {each.commit_id: coordinator.commit_states.find(each) for each in commits}
     with mock.patch.object(
-        Coordinator, "find_snapshot", autospec=True, side_effect=Coordinator.find_snapshot
+        CommitStates, "find_placed", autospec=True, side_effect=CommitStates.find_placed
     ) as reading:
         for each in commits:
             found, snapshot = reader.find(each), expected[each.commit_id]

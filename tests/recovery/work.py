@@ -406,7 +406,7 @@ def history_of(graph: Graph) -> list[dict[str, int]]:
     coordinator, found = inside(graph).coordinator, list[dict[str, int]]()
     tables = inside(graph).store.tables
     for commit in reversed(graph.commits()):
-        entries = coordinator.snapshot_of(commit).entries
+        entries = coordinator.commit_states.get(commit).entries
         counts = {key: open_pin(tables, entry).row_count for key, entry in entries.items()}
         assert counts == {key: entry.row_count for key, entry in entries.items()}
         if not found or found[-1] != counts:  # recovery commits change no rows

@@ -366,7 +366,7 @@ def test_an_open_handle_says_of_a_removed_version_that_it_is_gone(old: og.Graph)
     """Lance still has the version open; what fails is the read of a file."""
     other = reopen(old)
     oldest = old.commits()[-2].commit_id
-    entry = inside(other).coordinator.snapshot_of(other.commit(oldest)).entries["node:Author"]
+    entry = inside(other).coordinator.commit_states.get(other.commit(oldest)).entries["node:Author"]
     handle = open_pin(inside(other).store.tables, entry)
     old.optimize()
     fill(old, 600, 2)  # the files of that version are now those of no commit that is kept

@@ -76,7 +76,7 @@ class CommitChanges:
                 )
 
     def _read(self, commit: GraphCommit) -> Snapshot:
-        return self.show(self.coordinator.snapshot_of(commit))
+        return self.show(self.coordinator.commit_states.get(commit))
 
     def _read_before(self, commit: GraphCommit) -> Snapshot:
         assert commit.parent_id is not None

@@ -76,11 +76,11 @@ def _admit_schema(environment: WriteEnvironment, origin: ManifestState) -> None:
 
 def _create_in_past(environment: WriteEnvironment, name: str, source: str) -> ManifestState:
     coordinator = environment.coordinator
-    origin = coordinator.find_origin(find_revision(coordinator, source).head)
+    origin = coordinator.commit_states.find_origin(find_revision(coordinator, source).head)
     commit = origin.head
     _admit_schema(environment, origin)
     made = coordinator.create_branch(name, origin)
-    if not coordinator.has_tables(made.snapshot()):
+    if not coordinator.commit_states.has_tables(made.snapshot()):
         # Removed before the turn was taken, or by a process that shares no locks with this one.
         coordinator.delete_branch(made.branch)
         raise CommitStateGone(commit.commit_id, commit.manifest_version, commit.branch)

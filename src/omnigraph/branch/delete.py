@@ -38,9 +38,8 @@ from omnigraph.manifest import (
     publish,
 )
 from omnigraph.manifest.branch_names import branch_of_fork, owns_lineage
-from omnigraph.manifest.coordinator import find_commit
 from omnigraph.manifest.history import list_branches_after, reconcile_changed
-from omnigraph.manifest.rows import row_to_commit
+from omnigraph.manifest.rows import find_known_commit, row_to_commit
 from omnigraph.storage.control import ControlTable
 from omnigraph.write.environment import WriteEnvironment, publish_turn, queue_keys
 
@@ -126,7 +125,7 @@ def _bring_commits(
     missing: dict[str, GraphCommit] = {}
     while pending:
         commit = pending.pop()
-        if commit.commit_id not in missing and find_commit(other, commit.commit_id) is None:
+        if commit.commit_id not in missing and find_known_commit(other, commit.commit_id) is None:
             missing[commit.commit_id] = commit
             pending += dag.parents(commit)
     if missing:
@@ -147,7 +146,7 @@ def _keep_states(
     states = []
     for commit in reached:
         with suppress(CommitStateGone):  # a cleanup has removed it
-            states.append(coordinator.snapshot_of(commit))
+            states.append(coordinator.commit_states.get(commit))
     coordinator.retained.write(states)
 
 
@@ -164,7 +163,7 @@ def _remove_forks(
     environment: WriteEnvironment, entries: Iterable[TableEntry], branch: str
 ) -> None:
     """Remove every fork of the branch that nothing needs, those that no pin claims included."""
-    kept = environment.coordinator.list_kept_forks()
+    kept = environment.coordinator.commit_states.list_kept_forks()
     for entry in entries:
         uri = environment.tables.root.child(entry.table_path)
         try:

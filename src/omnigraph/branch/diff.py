@@ -343,11 +343,11 @@ def _check_along(
     if wanted.types is None:
         wanted.check([])
         return
-    ends = [state_of(coordinator.snapshot_of(each)).catalog for each in (line[0], line[-1])]
+    ends = [state_of(coordinator.commit_states.get(each)).catalog for each in (line[0], line[-1])]
     try:
         wanted.check(ends)
     except BadRequestError:
-        between = (state_of(coordinator.snapshot_of(each)).catalog for each in line)
+        between = (state_of(coordinator.commit_states.get(each)).catalog for each in line)
         wanted.check({id(each): each for each in (*ends, *between)}.values())
 
 
@@ -359,8 +359,8 @@ def _blocks(
     wanted: ChangeFilter,
 ) -> Iterator[CommitChanges]:
     """What each commit of a line changed but the first, which is where it starts."""
-    before = state_of(coordinator.snapshot_of(line[0]))
+    before = state_of(coordinator.commit_states.get(line[0]))
     for commit in line[1:]:
-        after = state_of(coordinator.snapshot_of(commit))
+        after = state_of(coordinator.commit_states.get(commit))
         yield CommitChanges(commit, diff_states(tables, before, after, wanted))
         before = after

@@ -286,7 +286,7 @@ class ChangeFeed:
 
     def _snapshot(self, commit: GraphCommit, cursor: str | None = None) -> Any:
         try:
-            return self._coordinator.snapshot_of(commit)
+            return self._coordinator.commit_states.get(commit)
         except CommitStateGone as error:
             raise ChangeFeedGap(error.commit_id, cursor=cursor) from None
 

@@ -104,7 +104,7 @@ class LineSegments:
 
     def _read_retained(self, top: GraphCommit) -> Segment:
         """The segment of commits whose branch was deleted: each state is kept by itself."""
-        shown = self._state_of(self._coordinator.snapshot_of(top))
+        shown = self._state_of(self._coordinator.commit_states.get(top))
         found = shown.tables().get(self._type_id)
         pinned: list[PinnedCommit] = []
         floor = top

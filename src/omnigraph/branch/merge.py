@@ -399,7 +399,7 @@ def _base_reader(coordinator: Coordinator) -> Callable[[GraphCommit], Snapshot]:
     @cache
     def read(commit: GraphCommit) -> Snapshot:
         try:
-            return coordinator.whole_snapshot_of(commit)
+            return coordinator.commit_states.get_whole(commit)
         except CommitStateGone as gone:
             raise ConflictError(
                 f"the branches cannot be merged: both come from commit '{commit.commit_id}' of "

@@ -39,9 +39,8 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import Coordinator, ManifestState
-from omnigraph.manifest.coordinator import find_commit
 from omnigraph.manifest.request_events import RequestEvent, RequestEvents
-from omnigraph.manifest.rows import row_to_commit
+from omnigraph.manifest.rows import find_known_commit, row_to_commit
 
 TITLE_CHARACTERS_MAX = 200
 TEXT_BYTES_MAX = 20_000
@@ -108,7 +107,7 @@ class Requests:
             target = self._coordinator.fresh(attempt.target)
         except BranchNotFound:
             return None
-        is_there = find_commit(target, attempt.source_head) is not None
+        is_there = find_known_commit(target, attempt.source_head) is not None
         return _find_merge_of(target, attempt.source_head) if is_there else None
 
     # Writing

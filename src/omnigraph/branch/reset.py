@@ -42,10 +42,10 @@ from omnigraph.manifest.branch_names import (
     fork_names,
     owns_lineage,
 )
-from omnigraph.manifest.coordinator import Coordinator, find_commit
+from omnigraph.manifest.coordinator import Coordinator
 from omnigraph.manifest.reset import Reset, publish_reset
 from omnigraph.manifest.revisions import find_revision
-from omnigraph.manifest.rows import commits_newest_first
+from omnigraph.manifest.rows import commits_newest_first, find_known_commit
 from omnigraph.manifest.state_text import find_forks
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
@@ -158,7 +158,7 @@ def _plan(coordinator: Coordinator, state: ManifestState, to: str, if_commit: st
     )
     if not dropped:
         return _Plan(state, state, dropped, result)
-    commit = find_commit(state, wanted)
+    commit = find_known_commit(state, wanted)
     assert commit is not None
     return _Plan(state, _find_origin(coordinator, state, commit), dropped, result)
 
@@ -171,7 +171,7 @@ def _find_origin(
     # Its own manifest also has the commit that it came from.
     for place in (replace(commit, branch=state.branch), commit):
         with suppress(ConflictError):
-            found = coordinator.find_origin(place)
+            found = coordinator.commit_states.find_origin(place)
             break
     if found is None:
         raise ConflictError(
@@ -179,7 +179,7 @@ def _find_origin(
             "removed its manifest, or it was published together with later ones — nothing was "
             "changed; go back to the commit before or after it"
         )
-    if not coordinator.has_tables(found.snapshot()):
+    if not coordinator.commit_states.has_tables(found.snapshot()):
         raise CommitStateGone(commit.commit_id, commit.manifest_version, commit.branch)
     return found
 
@@ -224,7 +224,7 @@ def _shows_dropped(
 
 def _carry_out(environment: WriteEnvironment, plan: _Plan, used: Sequence[GraphCommit]) -> None:
     state, origin = plan.state, plan.origin
-    found = map(environment.coordinator.find_snapshot, used)
+    found = map(environment.coordinator.commit_states.find, used)
     environment.coordinator.retained.add([each for each in found if each is not None])
     pins = tuple(_fork_moved(environment.tables, state.branch, origin.entries))
     hit(Failpoint.BRANCH_RESET_BEFORE_PUBLISH)
@@ -265,7 +265,9 @@ def _remove_forks(environment: WriteEnvironment, before: ManifestState, now: Man
     """Remove the forks of dropped commits that nothing else needs, as well as it goes."""
     coordinator, tables = environment.coordinator, environment.tables
     live = coordinator.fresh_each(coordinator.branches())
-    kept = coordinator.list_kept_forks() | find_forks(each.snapshot() for each in live)
+    kept = coordinator.commit_states.list_kept_forks() | find_forks(
+        each.snapshot() for each in live
+    )
     for key, entry in before.entries.items():
         fork, uri = entry.table_branch, tables.root.child(entry.table_path)
         if fork is None or branch_of_fork(fork) != now.branch or (entry.table_path, fork) in kept:

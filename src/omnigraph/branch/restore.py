@@ -41,7 +41,7 @@ class Restoration:
         now, head = target.snapshot(), self.state.head
         chosen = {key: self.state.entries[key] for key in self.table_keys}
         stored = {key: each for key, each in chosen.items() if each.version}
-        if not self.coordinator.has_tables(replace(self.state, entries=stored)):
+        if not self.coordinator.commit_states.has_tables(replace(self.state, entries=stored)):
             raise CommitStateGone(head.commit_id, head.manifest_version, head.branch)
         refuse_foreign_schema(self.coordinator, target, [self.state])
         after = replace(self.state, entries={**now.entries, **chosen})

@@ -36,7 +36,7 @@ def create_tag(
         state = find_revision(coordinator, revision)
         commit = state.head
         tag = Tag(checked, commit.commit_id, commit.branch, time.time_ns() // 1_000, actor, message)
-        if not coordinator.has_tables(state):
+        if not coordinator.commit_states.has_tables(state):
             raise CommitStateGone(commit.commit_id, commit.manifest_version, commit.branch)
         if not coordinator.tags.add(tag, state):
             known = coordinator.tags.find(checked)

@@ -33,7 +33,7 @@ class StateReader:
         """What a commit left. Raises NotFoundError when that is not stored any more."""
         found = self._known.get(commit.commit_id)
         if found is None:
-            found = self._state_of(self._coordinator.snapshot_of(commit))
+            found = self._state_of(self._coordinator.commit_states.get(commit))
             self._known.put(commit.commit_id, found)
         return found
 

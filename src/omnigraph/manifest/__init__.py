@@ -9,6 +9,7 @@ In: pins to publish, branches and commits to look up. Out: snapshots.
     freshness.py         which call sees which state of a branch, and what that costs
     snapshot_cache.py    what a query found, until a file of its branch changes
     coordinator.py       commits and branches (unlisted_branches.py: those that no reader is shown)
+    commit_states.py     what a commit left, wherever that is still found
     publisher.py         the only code that publishes
     reset.py             the other way to publish: a branch goes back
     branch_names.py      the names a branch may have

@@ -22,11 +22,8 @@ from omnigraph.errors import (
     BranchExists,
     BranchNotFound,
     CommitNotFound,
-    CommitStateGone,
-    ConflictError,
     ForkExists,
     InvariantViolated,
-    NotFoundError,
     TableVersionNotFound,
     VersionNotFound,
 )
@@ -51,27 +48,23 @@ from omnigraph.manifest.model import (
     GraphCommit,
     ManifestState,
     PublishDelta,
-    Snapshot,
     TableEntry,
 )
 from omnigraph.manifest.retained_commits import RetainedCommits
 from omnigraph.manifest.rows import (
     commits_newest_first,
-    find_row,
+    find_known_commit,
     list_locations,
-    row_to_commit,
     rows_to_state,
 )
 from omnigraph.manifest.stamp import admit_branch_schemas, migrate
-from omnigraph.manifest.state_text import find_forks
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.handles import BranchInfo
-from omnigraph.storage.listing import Files
 from omnigraph.storage.location import TableLocation, version_file
 from omnigraph.storage.predicates import Compare, CompareOp
-from omnigraph.storage.version_identity import is_version_of
 
 if TYPE_CHECKING:
+    from omnigraph.manifest.commit_states import CommitStates
     from omnigraph.manifest.line_states import LineStates
     from omnigraph.manifest.pin_history import PinnedCommit
     from omnigraph.manifest.request_events import RequestEvents
@@ -104,6 +97,12 @@ class Coordinator:
         self._asked: set[tuple[str, str | None]] = set()
         self._stamped_version: int | None = None
         self._lock = threading.Lock()
+
+    @cached_property
+    def commit_states(self) -> CommitStates:
+        from omnigraph.manifest.commit_states import CommitStates
+
+        return CommitStates(self, self._control)
 
     @cached_property
     def tags(self) -> Tags:
@@ -169,82 +168,6 @@ class Coordinator:
             self._asked.discard((branch, branch_id))
         return line.at(version)
 
-    def snapshot_of(self, commit: GraphCommit) -> Snapshot:
-        """The graph as a commit left it, also when the branch it was made on is gone.
-
-        Raises:
-            CommitStateGone: Its tables were removed with the branch, or by a cleanup.
-        """
-        found = self.find_snapshot(commit)
-        if found is None:
-            raise CommitStateGone(commit.commit_id, commit.manifest_version, commit.branch)
-        return found
-
-    def whole_snapshot_of(self, commit: GraphCommit) -> Snapshot:
-        """The same; where a cleanup has left the manifest only, what was written down since.
-
-        A state that was lost here may have come back from another store.
-        """
-        found = self.find_snapshot(commit)
-        if found is None or not self.has_tables(found):
-            others = (self._find_kept(commit.commit_id), *self._list_on_lines(commit.commit_id))
-            found = next(filter(self.has_tables, filter(None, others)), found)
-        if found is None:
-            raise CommitStateGone(commit.commit_id, commit.manifest_version, commit.branch)
-        return found
-
-    def find_snapshot(self, commit: GraphCommit) -> Snapshot | None:
-        """The graph as a commit left it, None when that is gone.
-
-        Where it was made it may be gone, and be there on the line of a branch that received it.
-        """
-        found = self.find_placed(commit)
-        return found or next(self._list_on_lines(commit.commit_id), None)
-
-    def find_placed(self, commit: GraphCommit) -> Snapshot | None:
-        """The same, where the commit says it was made, or written down."""
-        with suppress(NotFoundError):
-            state = self.at_version(commit.branch, commit.manifest_version)
-            # A branch that was made again counts through the same versions: its commits differ.
-            row = find_row(state.commit_rows, commit.commit_id)
-            made = None if row is None else row_to_commit(row)
-            # One of another store counts by the manifests there.
-            if made is not None and made.manifest_version == commit.manifest_version:
-                if made.is_kept:
-                    return self._find_kept(commit.commit_id)
-                snapshot = state.snapshot_at(made)
-                # A cleanup that keeps a later commit of the same publish keeps the manifest of all.
-                if all(self.has_version(snapshot.entries[key]) for key in made.pins):
-                    return snapshot
-        with suppress(NotFoundError):
-            found = self._find_compacted(commit)
-            if found is not None:
-                return found
-        return self._find_kept(commit.commit_id)
-
-    def _list_on_lines(self, commit_id: str) -> Iterator[Snapshot]:
-        """What the branches show of a commit that have it on their line."""
-        asked: set[tuple[str, int]] = set()
-        for state in self.fresh_each(self.branches()):
-            if state.head.commit_id == commit_id:
-                yield state.snapshot()
-                continue
-            found = find_commit(state, commit_id)
-            place = ("", 0) if found is None else (found.branch, found.manifest_version)
-            if found is not None and found.manifest_version and place not in asked:
-                asked.add(place)
-                snapshot = self.find_placed(found)
-                if snapshot is not None:
-                    yield snapshot
-
-    def _find_kept(self, commit_id: str) -> Snapshot | None:
-        """A state that was written down: with the branch it outlived, or with a tag."""
-        return self.retained.read(commit_id) or self.tags.find_state(commit_id)
-
-    def list_kept_forks(self) -> set[tuple[str, str]]:
-        """Path and Lance branch of every table fork that a state needs which was written down."""
-        return find_forks([*self.retained, *(state for _, state in self.tags)])
-
     def list_shown(self, state: ManifestState, table_key: str, fork: str) -> list[int]:
         """The versions of a table that a branch had ever shown on this fork of it."""
         same_fork = Compare("table_branch", CompareOp.EQ, pa.scalar(fork))
@@ -266,34 +189,6 @@ class Coordinator:
         metadata = map(json.loads, found["metadata"].filter(pa.array(at_path)).to_pylist())
         return {each.get("transaction_uuid") for each in metadata} - {None}
 
-    def has_tables(self, snapshot: Snapshot) -> bool:
-        """Whether the version of every table of a state is still there."""
-        return all(map(self.has_version, snapshot.entries.values()))
-
-    def has_version(self, entry: TableEntry) -> bool:
-        """Whether a version of a table is still there, and no other one has its number by now."""
-        texts, fork = self.retained.texts, entry.table_branch
-        if fork is None:  # the numbers of a main lineage go up for as long as it is there
-            return texts.exists(f"{entry.table_path}/{version_file(entry.version)}")
-        location = texts.root.table(entry.table_path, fork)
-        files = Files(location.uri, self._control.storage_options)
-        return is_version_of(files, location, entry.version, entry.transaction_uuid)
-
-    def _find_compacted(self, commit: GraphCommit) -> Snapshot | None:
-        """The state that a compaction after the commit has published, without a commit of its own.
-
-        It has the same rows in other files, and stays when a cleanup removes the first ones.
-        """
-        state = self._read_compacted(commit)
-        return None if state is None else state.snapshot()
-
-    def _read_compacted(self, commit: GraphCommit) -> ManifestState | None:
-        later = self._control.next_version(lance_branch(commit.branch), commit.manifest_version)
-        if later is None:
-            return None
-        state = self.at_version(commit.branch, later)
-        return state if state.head.commit_id == commit.commit_id else None
-
     def commit(self, commit_id: str) -> GraphCommit:
         """Find a commit on any branch.
 
@@ -303,19 +198,19 @@ class Coordinator:
         # Often the caller has just made it: what is known costs no scan.
         received: GraphCommit | None = None
         for state in self.states.newest_first():
-            found = find_commit(state, commit_id)
+            found = find_known_commit(state, commit_id)
             if found is not None and self._is_still_known(state, commit_id):
                 if found.manifest_version:
                     return found
                 received = found
         for state in self.fresh_each(self.branches()):
-            found = find_commit(state, commit_id)
+            found = find_known_commit(state, commit_id)
             if found is not None and found.manifest_version:
                 return found
             received = received or found
         if received is not None:
             return received  # from another store, and on the line of no branch here
-        kept = self._find_kept(commit_id) if ULID_TEXT.fullmatch(commit_id) else None
+        kept = self.commit_states.find_kept(commit_id) if ULID_TEXT.fullmatch(commit_id) else None
         if kept is None:
             raise CommitNotFound(commit_id)
         return kept.head
@@ -329,7 +224,7 @@ class Coordinator:
         except BranchNotFound:
             return False
         is_same = (now.branch_id, now.version) == (state.branch_id, state.version)
-        return is_same or find_commit(now, commit_id) is not None
+        return is_same or find_known_commit(now, commit_id) is not None
 
     def commits(self, branch: str) -> Iterator[GraphCommit]:
         """Every commit visible on a branch, newest first; parsed as they are asked for."""
@@ -518,26 +413,6 @@ class Coordinator:
         changed = self._control.list_changed_branches(since_ns) - {SCHEMA_APPLY_LOCK}
         return [MAIN, *sorted(each for each in changed if not each.startswith(PREPARED))]
 
-    def find_origin(self, commit: GraphCommit) -> ManifestState:
-        """The state of a manifest that a branch can start from to show what a commit left.
-
-        Raises:
-            ConflictError: No manifest shows just that any more.
-        """
-        with suppress(NotFoundError):
-            state = self.at_version(commit.branch, commit.manifest_version)
-            if state.head.commit_id == commit.commit_id:
-                return state
-        with suppress(NotFoundError):
-            compacted = self._read_compacted(commit)
-            if compacted is not None:
-                return compacted
-        raise ConflictError(
-            f"no branch can start at commit '{commit.commit_id}': its branch '{commit.branch}' is "
-            "gone, a cleanup removed the manifest, or it was published together with later ones — "
-            "it can still be read, compared and restored from"
-        )
-
     def create_branch(self, name: str, origin: ManifestState) -> ManifestState:
         """Make a branch that shows what a state of another shows. Copies nothing."""
         existing = self.branches()
@@ -566,12 +441,3 @@ class Coordinator:
         """Remove the branch's ref: from here on the branch does not exist."""
         self._control.delete_branch(branch)
         self.states.forget(branch)
-
-
-def find_commit(state: ManifestState, commit_id: str) -> GraphCommit | None:
-    """A commit that a branch knows: on its own line, or brought in by a merge."""
-    for rows in (state.commit_rows, state.ancestor_rows):
-        row = find_row(rows, commit_id)
-        if row is not None:
-            return row_to_commit(row)
-    return None

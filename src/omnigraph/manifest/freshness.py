@@ -13,7 +13,7 @@ by publishing it, by reading it, or from the writer of another process, which no
                                                         files; opens none     graph
     BranchStates.read_anew     what the files say now   a scan                verifying them
     Coordinator.at_version,    the past                 a scan                time travel, diffs,
-      .snapshot_of                                                            merge bases
+      CommitStates.get                                                        merge bases
     BranchStates.notify        what another process     nothing               `after_publish`
                                has published
 

@@ -91,11 +91,13 @@ class LineReader:
     def find(self, commit: GraphCommit) -> Shown | None:
         """What a commit shows, None when that is gone.
 
-        Says what `Coordinator.find_placed` says, of branches that do not change meanwhile.
+        Says what `CommitStates.find_placed` says, of branches that do not change meanwhile.
         """
         if commit.commit_id not in self._found:
             found = self._find_on_line(commit)
-            self._found[commit.commit_id] = found or self._coordinator.find_placed(commit)
+            self._found[commit.commit_id] = found or self._coordinator.commit_states.find_placed(
+                commit
+            )
         return self._found[commit.commit_id]
 
     def _find_on_line(self, commit: GraphCommit) -> Shown | None:
@@ -113,7 +115,7 @@ class LineReader:
                 return None
             entries = with_pins(entries, made)
             # A cleanup that keeps a later commit of the same publish keeps the manifest of all.
-            if all(self._coordinator.has_version(entries[key]) for key in made.pins):
+            if all(self._coordinator.commit_states.has_version(entries[key]) for key in made.pins):
                 return _Shown(made.manifest_version, entries)
         return None
 

@@ -89,7 +89,7 @@ def find_revision(coordinator: Coordinator, revision: str) -> Snapshot:
             "with ~3 or @{2026-11-01} behind it"
         )
     if ULID_TEXT.fullmatch(form[0]):
-        return coordinator.snapshot_of(coordinator.commit(form[0]))
+        return coordinator.commit_states.get(coordinator.commit(form[0]))
     base, steps = form["base"], list(_STEP.finditer(form["steps"]))
     if steps and steps[0]["moment"] is not None:
         snapshot = find_at(coordinator, base, steps.pop(0)["moment"].strip())
@@ -162,7 +162,7 @@ def _find_base(coordinator: Coordinator, name: str) -> Snapshot:
         if commit is None:
             known = [*coordinator.branches(), *coordinator.tags.names()]
             raise RevisionNotFound(name, known) from None
-    return coordinator.snapshot_of(commit)
+    return coordinator.commit_states.get(commit)
 
 
 def find_tag(coordinator: Coordinator, name: str) -> Snapshot:
@@ -205,7 +205,7 @@ def _step_back(coordinator: Coordinator, snapshot: Snapshot, count: str, revisio
                 f"'{snapshot.head.commit_id}'"
             )
         commit = coordinator.commit(commit.parent_id)
-    return snapshot if wanted == 0 else coordinator.snapshot_of(commit)
+    return snapshot if wanted == 0 else coordinator.commit_states.get(commit)
 
 
 def find_at_time(coordinator: Coordinator, branch: str, at: datetime | str) -> Snapshot:
@@ -213,7 +213,7 @@ def find_at_time(coordinator: Coordinator, branch: str, at: datetime | str) -> S
     instant = to_microseconds(at)
     for commit in coordinator.commits(branch):
         if commit.created_at <= instant:
-            return coordinator.snapshot_of(commit)
+            return coordinator.commit_states.get(commit)
     raise NotFoundError(f"branch '{branch}' has no commit as old as that — its first one is newer")
 
 

@@ -356,6 +356,15 @@ def find_row(rows: pa.Table, object_id: str) -> Row | None:
     return rows.slice(position, 1).to_pylist()[0] if position >= 0 else None
 
 
+def find_known_commit(state: ManifestState, commit_id: str) -> GraphCommit | None:
+    """A commit that a branch knows: on its own line, or brought in by a merge."""
+    for rows in (state.commit_rows, state.ancestor_rows):
+        row = find_row(rows, commit_id)
+        if row is not None:
+            return row_to_commit(row)
+    return None
+
+
 def row_to_commit(row: Row) -> GraphCommit:
     """Read one `graph_commit` row."""
     metadata = json.loads(_require(row, "metadata"))

@@ -189,7 +189,7 @@ class ReceivedLine:
             return replace(state, entries=entries)
         coordinator = self.target.coordinator
         try:
-            return coordinator.find_snapshot(coordinator.commit(commit.commit_id))
+            return coordinator.commit_states.find(coordinator.commit(commit.commit_id))
         except CommitNotFound:
             return None
 

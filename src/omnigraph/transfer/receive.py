@@ -204,8 +204,8 @@ class _Transfer:
         states = {found.head.commit_id: self.theirs.snapshot()}
         for commit in (*found.missing, found.head):
             # Of the head, too, what the commit itself published: the other side may have it.
-            state = coordinator.find_snapshot(coordinator.commit(commit.commit_id))
-            if state is not None and coordinator.has_tables(state):
+            state = coordinator.commit_states.find(coordinator.commit(commit.commit_id))
+            if state is not None and coordinator.commit_states.has_tables(state):
                 states[commit.commit_id] = state
         return states | self._match(found)
 
@@ -229,13 +229,13 @@ class _Transfer:
             if theirs is None:
                 continue
             sender = self.source.environment.coordinator
-            before = sender.find_snapshot(sender.commit(theirs.commit_id))
-            now = coordinator.find_snapshot(coordinator.commit(theirs.commit_id))
+            before = sender.commit_states.find(sender.commit(theirs.commit_id))
+            now = coordinator.commit_states.find(coordinator.commit(theirs.commit_id))
             for each in filter(None, (before, now)):
                 self.tables.share(entry.table_path for entry in each.entries.values())
-            if before is None or not sender.has_tables(before):
+            if before is None or not sender.commit_states.has_tables(before):
                 continue
-            if now is None or not coordinator.has_tables(now):
+            if now is None or not coordinator.commit_states.has_tables(now):
                 lost[theirs.commit_id] = before
                 continue
             for key, entry in before.entries.items():
@@ -289,8 +289,8 @@ class _Transfer:
         coordinator = self.source.environment.coordinator
         if self._starts_over or here.head.commit_id not in found.commits:
             return None
-        state = coordinator.find_snapshot(coordinator.commit(here.head.commit_id))
-        return state if state is not None and coordinator.has_tables(state) else None
+        state = coordinator.commit_states.find(coordinator.commit(here.head.commit_id))
+        return state if state is not None and coordinator.commit_states.has_tables(state) else None
 
     def _require_checks(self, here: ManifestState, request: Publish) -> None:
         """Refuse a line whose head breaks a check.
@@ -321,9 +321,11 @@ class _Transfer:
         while commit is not None:
             if commit.commit_id not in missing:
                 with suppress(ConflictError):
-                    origin = coordinator.find_origin(coordinator.commit(commit.commit_id))
+                    origin = coordinator.commit_states.find_origin(
+                        coordinator.commit(commit.commit_id)
+                    )
                     # A cleanup may have left the manifest alone.
-                    if coordinator.has_tables(origin.snapshot()):
+                    if coordinator.commit_states.has_tables(origin.snapshot()):
                         return coordinator.unlisted.prepare(origin)
             commit = found.commits.get(commit.parent_id or "")
         self._starts_over = True

@@ -46,7 +46,7 @@ def _take(target: WriteEnvironment, tag: Tag) -> bool:
 def _find_state(target: WriteEnvironment, commit_id: str) -> Snapshot | None:
     coordinator = target.coordinator
     try:
-        state = coordinator.find_snapshot(coordinator.commit(commit_id))
+        state = coordinator.commit_states.find(coordinator.commit(commit_id))
     except CommitNotFound:
         return None
-    return state if state is not None and coordinator.has_tables(state) else None
+    return state if state is not None and coordinator.commit_states.has_tables(state) else None

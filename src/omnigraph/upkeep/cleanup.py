@@ -267,7 +267,7 @@ def _find_needed(
             needed.forks |= find_forks(filter(None, map(read, retained)))
     needed.bases = possible_bases(read_dag(coordinator, list(states.values())), heads)
     for base in needed.bases.values():
-        shown = read(base) or coordinator.find_snapshot(base)
+        shown = read(base) or coordinator.commit_states.find(base)
         if shown is not None:  # an earlier Omnigraph may have removed it
             needed.just_this(shown)
             if has_received:

@@ -50,7 +50,7 @@ def _list_earlier(environment: WriteEnvironment, state: ManifestState) -> Iterat
     yield from coordinator.retained
     for commit in commits_newest_first(state.commit_rows):
         if SCHEMA_NOTE in commit.properties:
-            snapshot = coordinator.find_snapshot(commit)
+            snapshot = coordinator.commit_states.find(commit)
             if snapshot is not None:
                 yield snapshot
 
@@ -98,7 +98,7 @@ def _refuse_compared(
     heads = [each.head for each in states]
     dag = read_dag(coordinator, states)
     for commit in possible_bases(dag, heads).values():
-        shown = coordinator.find_snapshot(commit)
+        shown = coordinator.commit_states.find(commit)
         paths = {entry.table_path for entry in shown.entries.values()} if shown else set()
         others = [head for head in heads if head.commit_id != commit.commit_id]
         # A head is no base by itself: only where another one comes from it.

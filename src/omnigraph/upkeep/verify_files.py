@@ -289,7 +289,7 @@ class FileCheck:
         if table_key == "__manifest":
             return commit.manifest_version
         try:
-            snapshot = self._environment.coordinator.snapshot_of(commit)
+            snapshot = self._environment.coordinator.commit_states.get(commit)
         except UNREADABLE:
             return 0  # removed by a clean-up: older than what is left
         entry = snapshot.entries.get(table_key)

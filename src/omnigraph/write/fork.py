@@ -81,7 +81,7 @@ def _reclaim(
         owner = next(iter(shown), None)
         is_kept = (
             entry.table_path in state.hidden_paths  # its earlier commits show the fork
-            or (entry.table_path, collision.branch) in coordinator.list_kept_forks()
+            or (entry.table_path, collision.branch) in coordinator.commit_states.list_kept_forks()
             or _is_shown(coordinator, entry.table_path, collision.branch)
         )
         # The branch may have left it for a version that came from another store.

@@ -183,7 +183,7 @@ class HistoryCalls(GraphPart):
             reader = LogReader(tables, coordinator, self._find_state)
             return reader, reader.list_commits(commits, wanted, most)
         start = next(iter(commits))
-        shown = self._find_state(coordinator.snapshot_of(start))
+        shown = self._find_state(coordinator.commit_states.get(start))
         entity = shown.catalog.entity(table_key(shown.catalog, type_name))
         reader = LogReader(tables, coordinator, self._see_as(shown), entity, selection.get("id"))
         return reader, reader.list_changing(start, wanted, most, known, merged=merged)

@@ -189,7 +189,7 @@ class UndoCalls(GraphPart):
 
         def holds(commit: GraphCommit) -> bool:
             if callable(check):
-                return bool(check(session.coordinator.snapshot_of(commit)))
+                return bool(check(session.coordinator.commit_states.get(commit)))
             catalog, snapshot, ir = session.read_as(
                 (MAIN, commit.commit_id, None, None),
                 "commit",
