@@ -2,9 +2,10 @@
 
 python -m benchmarks [--quick] [--record] [--out DIRECTORY] [NAME...]
 
-Writes the results to docs/benchmarks/, those of a quick run to a temporary directory, or to the one
-named, and prints each figure beside the last recorded one. A scenario that fails is named at the
-end and does not stop the others.
+Prints each figure beside the last recorded one as soon as it is measured, and after each scenario
+writes the results to docs/benchmarks/, those of a quick run to a temporary directory, or to the one
+named. A scenario that fails is named at the end and does not stop the others; what it measured
+before is kept.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ SCENARIOS = (
     "workbench",
     "writes",
 )
+FIGURE = "figure: "
+"""Begins the lines in which a scenario tells its figures; its libraries may print others."""
 QUICK = ("compare", "compile", "growth", "reopen", "search", "start", "transfer")
 """The scenarios that have a small form."""
 
@@ -59,18 +62,17 @@ def main(given: list[str]) -> int:
         os.environ[QUICK_VARIABLE] = "1"
     wanted = arguments.names or (QUICK if arguments.quick else SCENARIOS)
     machine = describe_machine()
+    out = arguments.out or (Path(tempfile.mkdtemp()) if arguments.quick else DEFAULT_OUT)
     results: dict[str, list[Figure]] = {}
     failed: list[str] = []
     for name in wanted:
         print(f"-- {name}", flush=True)
-        found = _run_alone(name)
-        if found is None:
+        found, is_complete = _run_alone(name, record=arguments.record)
+        if found:
+            results[name] = found
+        if not is_complete:
             failed.append(name)
-            continue
-        results[name] = found
-        report(found, record=arguments.record)
-    out = arguments.out or (Path(tempfile.mkdtemp()) if arguments.quick else DEFAULT_OUT)
-    write_results(out, machine, results)
+        write_results(out, machine, results)
     print(f"results are in {out}")
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
@@ -89,19 +91,23 @@ def _parse(given: list[str]) -> argparse.Namespace:
     return parser.parse_args(given)
 
 
-def _run_alone(name: str) -> list[Figure] | None:
-    """The figures of a scenario in a process of its own; None when it failed."""
+def _run_alone(name: str, *, record: bool) -> tuple[list[Figure], bool]:
+    """Report the figures of a scenario in a process of its own; whether it came to its end."""
     command = [sys.executable, "-m", "benchmarks", "--child", name]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    lines = done.stdout.splitlines()
-    if done.returncode != 0 or not lines:
-        return None
-    return [Figure(**each) for each in json.loads(lines[-1])]
+    found = list[Figure]()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            if line.startswith(FIGURE):
+                figure = Figure(**json.loads(line.removeprefix(FIGURE)))
+                report([figure], record=record)
+                found.append(figure)
+    return found, child.returncode == 0
 
 
 def _run_here(name: str) -> None:
-    figures = list(importlib.import_module(f"benchmarks.{name}").run())
-    print(json.dumps([asdict(each) for each in figures]))
+    for figure in importlib.import_module(f"benchmarks.{name}").run():
+        print(FIGURE + json.dumps(asdict(figure)), flush=True)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def report(figures: list[Figure], *, record: bool) -> None:
         name = f"{figure.name}, {figure.subject}" if figure.subject else figure.name
         key = f"{name} [{figure.unit}]"
         before = f"{known[key]:>12.3f}" if key in known else f"{'—':>12}"
-        print(f"{name:<58} {figure.value:>12.3f} {figure.unit:<10} last {before}")
+        print(f"{name:<58} {figure.value:>12.3f} {figure.unit:<10} last {before}", flush=True)
         known[key] = figure.value
     if record:
         RECORD.write_text(json.dumps(dict(sorted(known.items())), indent=2) + "\n")
