@@ -70,6 +70,18 @@ def test_a_branch_goes_on_after_it_dropped_a_property_for_good(graph: og.Graph) 
     assert graph.verify(content=True).errors == ()
 
 
+def test_a_type_of_the_same_name_does_not_answer_for_one_that_was_dropped_for_good(
+    graph: og.Graph,
+) -> None:
+    before = graph.commits("x", limit=1)[0].commit_id
+    graph.apply_schema(SCHEMA, branch="x", allow_data_loss=True)
+    graph.apply_schema(SCHEMA + "node Pet { slug: String @key }\n", branch="x")
+    graph.mutate('query q() { insert Pet { slug: "tom" } }', branch="x")
+
+    with pytest.raises(NotFoundError, match="cleaned up"):
+        graph.scan("Pet", commit=before)
+
+
 @pytest.mark.parametrize("what", ["a type", "a property"])
 def test_recovery_removes_what_a_writer_that_died_had_dropped(graph: og.Graph, what: str) -> None:
     point = Failpoint.SCHEMA_APPLY_AFTER_MANIFEST_COMMIT

@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 from omnigraph.catalog import Catalog, EntityType
 from omnigraph.embed import EmbedSource
 from omnigraph.embed.source import read_settings
-from omnigraph.errors import BadRequestError, BranchNotFound, OmnigraphError
+from omnigraph.errors import (
+    BadRequestError,
+    BranchNotFound,
+    NotFoundError,
+    OmnigraphError,
+    SourceError,
+    TableNotFound,
+    TableVersionNotFound,
+)
 from omnigraph.graph.commit_observers import Prefetcher
 from omnigraph.graph.settings import Settings
 from omnigraph.graph.store import Store
@@ -271,7 +279,9 @@ class Session:
             return catalog, snapshot, ask(catalog, snapshot)
         try:
             return catalog, snapshot, ask(catalog, snapshot)
-        except OmnigraphError as error:
+        except (TableNotFound, TableVersionNotFound):
+            raise  # the name fits, and its rows are gone: today another type may have that name
+        except (SourceError, BadRequestError, NotFoundError) as error:
             today, shown = self.view_in_current_schema(snapshot)
             if today is catalog:
                 raise
