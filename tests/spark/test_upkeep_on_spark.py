@@ -324,3 +324,41 @@ def test_a_schema_change_that_is_interrupted_on_spark_changes_nothing(
         assert read_all(graph) == before
         assert graph.verify().is_clean
         assert graph.apply_schema(NEW_NOTES).applied
+
+
+def test_a_merge_and_a_schema_change_tell_how_far_their_tasks_are(spark: Any, notes: Path) -> None:
+    """Parts done and rows of each stage, as a load does."""
+    told: list[Any] = []
+    with og.open(notes, spark=spark, self_care=False) as graph:
+        graph.create_branch("work")
+        records = [make_note(n, day="2021-01-01") for n in range(4, 60)]
+        graph.load(records, mode="merge", branch="work", engine="inline")
+
+        graph.diff("main", "work", progress=told.append)
+        of_diff, told[:] = summarize(told), []
+        graph.merge("work", into="main", progress=told.append)
+        of_merge, told[:] = summarize(told), []
+        graph.plan_schema(NEW_NOTES, progress=told.append)
+        of_plan, told[:] = summarize(told), []
+        graph.apply_schema(NEW_NOTES, progress=told.append)
+        of_change = summarize(told)
+
+    assert of_diff == {"comparing": (3, 3, 28)}
+    assert of_merge == {"comparing": (3, 3, 28), "writing": (3, 3, 28), "removing": (4, 4, 0)}
+    assert set(of_plan) == {"checking"}
+    assert set(of_change) == {"checking", "writing"}
+    assert of_change["writing"][2] == 59
+
+
+def summarize(told: list[Any]) -> dict[str, tuple[int, int, int]]:
+    """Of each stage the most parts done, the parts there are, and the most rows."""
+    stages = dict.fromkeys(each.stage for each in told if each.stage != "starting")
+    found = {name: [each for each in told if each.stage == name] for name in stages}
+    return {
+        name: (
+            max(each.done for each in part),
+            max(each.total for each in part),
+            max(each.rows for each in part),
+        )
+        for name, part in found.items()
+    }

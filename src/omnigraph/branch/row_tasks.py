@@ -11,10 +11,11 @@ import numpy as np
 from omnigraph.branch.row_batches import equal_in_batches, take_rows
 from omnigraph.dataclass import dataclass
 from omnigraph.storage.handles import StagedTransaction, TableHandle
-from omnigraph.storage.parts import WrittenPart, mark_by_tasks, write_part
+from omnigraph.storage.parts import WrittenPart, count_rows, mark_by_tasks, write_part
 from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.table_tasks import NamedVersion, TableTasks, cut_rows
 from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.work_progress import COMPARING, REMOVING, WRITING, one_part
 
 
 def equal_content(
@@ -27,15 +28,17 @@ def equal_content(
     """Which of the paired rows, of the same id each, are equal."""
     tasks = tables.tasks
     if tasks is None or not tasks.takes_rows(len(first_rows), first, second):
-        return equal_in_batches(tables, first, first_rows, second, second_rows)
+        with one_part(COMPARING, len(first_rows)):
+            return equal_in_batches(tables, first, first_rows, second, second_rows)
     # Row ids follow the files, so a task reads a few files and not some rows of all.
     order = np.argsort(second_rows, kind="stable")
     pairs = [
         _Pairs(NamedVersion.of(second), first_rows[order[part]], second_rows[order[part]])
         for part in cut_rows(len(order))
     ]
+    found = tasks.run(first, _compare, pairs, COMPARING, len)
     is_equal = np.empty(len(order), dtype=np.bool_)
-    is_equal[order] = np.concatenate(tasks.run(first, _compare, pairs))
+    is_equal[order] = np.concatenate(found)
     return is_equal
 
 
@@ -61,7 +64,8 @@ def stage_append_of(
     """Stage rows of another table, in the order of the row ids, as new ones."""
     tasks = tables.tasks
     if tasks is None or not tasks.takes_rows(len(row_ids), handle, source):
-        return tables.rows.stage_append_stream(handle, take_rows(tables, source, row_ids))
+        with one_part(WRITING, len(row_ids)):
+            return tables.rows.stage_append_stream(handle, take_rows(tables, source, row_ids))
     return tables.parts.stage_append(handle, _write_parts(tasks, handle, source, row_ids))
 
 
@@ -76,7 +80,8 @@ def stage_replace_by(
     tasks = tables.tasks
     if tasks is None or not tasks.takes_rows(len(row_ids), handle, source):
         rows = take_rows(tables, source, row_ids)
-        return tables.rows.stage_replace_rows(handle, rows, replaced)
+        with one_part(WRITING, len(row_ids)):
+            return tables.rows.stage_replace_rows(handle, rows, replaced)
     parts = _write_parts(tasks, handle, source, row_ids)
     return tables.parts.stage_replace(handle, parts, mark_by_tasks(tasks, handle, replaced))
 
@@ -87,7 +92,8 @@ def stage_delete_of(
     """Stage the removal of rows; None when there is none."""
     tasks = tables.tasks
     if tasks is None or not tasks.takes_rows(len(row_ids), handle):
-        return tables.rows.stage_delete_rows(handle, row_ids)
+        with one_part(REMOVING, len(row_ids)):
+            return tables.rows.stage_delete_rows(handle, row_ids)
     return tables.parts.stage_delete(handle, mark_by_tasks(tasks, handle, row_ids), len(row_ids))
 
 
@@ -104,7 +110,7 @@ def _write_parts(
 ) -> list[WrittenPart]:
     name = NamedVersion.of(source)
     taken = [_Taken(name, row_ids[part]) for part in cut_rows(len(row_ids))]
-    return list(tasks.run(handle, _write_taken, taken))
+    return list(tasks.run(handle, _write_taken, taken, WRITING, count_rows))
 
 
 def _write_taken(tables: TableStorage, handle: TableHandle, taken: _Taken) -> WrittenPart:

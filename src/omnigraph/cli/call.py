@@ -164,8 +164,11 @@ class Call:
                 from omnigraph.cli.local import LocalGraph
 
                 actor = self.actor if mode == "rw" else None
-                with self.open_store(mode, doing=doing, has_policy=has_policy) as graph:
-                    yield LocalGraph(graph, uri, actor, options, self.shows_progress)
+                with (
+                    self.open_store(mode, has_policy=has_policy) as graph,
+                    show_spinner(doing, is_shown=self.shows_progress) as told,
+                ):
+                    yield LocalGraph(graph, uri, actor, options, self.shows_progress, told)
             case ServedScope(url=url, graph=graph_id) as served:
                 from omnigraph.client import connect
 

@@ -22,8 +22,7 @@ from omnigraph.undo_calls import UndoCall
 if TYPE_CHECKING:
     from omnigraph.branch.merge import MergePreview, MergeResult
     from omnigraph.graph import MutationResult
-
-if TYPE_CHECKING:
+    from omnigraph.pipeline.progress import Listener
     from omnigraph.upkeep.job_records import JobRecords
 
 
@@ -36,6 +35,8 @@ class LocalGraph(LocalRequests):
     actor: str | None = None
     options: StoreOptions = field(default_factory=StoreOptions)
     progress: bool = False
+    told: Listener | None = None
+    """Is told how far merges, comparisons and schema changes are."""
 
     def snapshot(self, branch: str) -> Json:
         return wire.snapshot_to_json(self.graph.snapshot(branch))
@@ -153,6 +154,7 @@ class LocalGraph(LocalRequests):
             allow_data_loss=allow_data_loss,
             message=note.message,
             metadata=note.metadata,
+            progress=self.told,
         )
         return wire.schema_applied_to_json(result, self.uri)
 
@@ -211,11 +213,12 @@ class LocalGraph(LocalRequests):
             resolve=resolve,
             message=note.message,
             metadata=note.metadata,
+            progress=self.told,
         )
         return result.to_json()
 
     def preview_merge(self, source: str, target: str, *, resolve: Any) -> Json:
-        found = self.graph.merge(source, target, preview=True, resolve=resolve)
+        found = self.graph.merge(source, target, preview=True, resolve=resolve, progress=self.told)
         return {**wire.merge_preview_to_json(found), "changes": found.changes.to_json()}
 
     def undo(self, asked: UndoCall, note: CommitNote) -> Json:
@@ -229,10 +232,10 @@ class LocalGraph(LocalRequests):
         return {**wire.merge_preview_to_json(found), "changes": found.changes.to_json()}
 
     def diff(self, before: str, after: str, *, types: Sequence[str] | None) -> Json:
-        return self.graph.diff(before, after, types=types).to_json()
+        return self.graph.diff(before, after, types=types, progress=self.told).to_json()
 
     def diff_lines(self, before: str, after: str, *, types: Sequence[str] | None) -> Iterator[str]:
-        return self.graph.diff(before, after, types=types).to_jsonl()
+        return self.graph.diff(before, after, types=types, progress=self.told).to_jsonl()
 
     def diff_html(self, before: str, after: str, *, types: Sequence[str] | None) -> str:
         return self.graph.diff_html(before, after, types=types)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph import wire
 from omnigraph.graph import Graph
+
+if TYPE_CHECKING:
+    from omnigraph.pipeline.progress import Listener
 
 Json = dict[str, Any]
 
@@ -15,6 +18,7 @@ class LocalRequests:
 
     __slots__ = ()
     graph: Graph
+    told: Listener | None
 
     def merge_requests(self, state: str, limit: int, before: int | None) -> Json:
         found = self.graph.merge_requests(state, limit=limit + 1, before=before)
@@ -55,4 +59,5 @@ class LocalRequests:
         return self.graph.withdraw_approval(number).to_json()
 
     def complete_merge_request(self, number: int, asked: Json) -> Json:
-        return {"number": number, **self.graph.complete_merge_request(number, **asked).to_json()}
+        done = self.graph.complete_merge_request(number, **asked, progress=self.told)
+        return {"number": number, **done.to_json()}

@@ -1,4 +1,4 @@
-"""Progress: how far a load is, reported to a callable or shown as a bar."""
+"""Progress: how far a load or other heavy work is, for a callable or shown as a bar."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from omnigraph.dataclass import dataclass
+from omnigraph.storage.work_progress import progress_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,9 @@ class Reporter:
         """Whether there is a listener."""
         return self._listener is not None
 
-    def stage(self, name: str, total: int = 0) -> None:
-        """Begin a new stage."""
-        self._show(stage=name, done=0, total=total)
+    def stage(self, name: str, total: int = 0, rows: int | None = None) -> None:
+        """Begin a new stage; with `rows`, count them from there."""
+        self._show(stage=name, done=0, total=total, rows=self._shown.rows if rows is None else rows)
 
     def update(self, done: int, rows: int | None = None) -> None:
         """Report how many parts of the stage are done, and how many rows in all."""
@@ -65,6 +66,16 @@ def reporting(progress: Listener | bool | None) -> Iterator[Reporter]:
         return
     with _bar() as listener:
         yield Reporter(listener)
+
+
+@contextmanager
+def reporting_work(progress: Listener | bool | None) -> Iterator[None]:
+    """Report, in the same way, the rows that the block compares or writes."""
+    if not progress:
+        yield
+        return
+    with reporting(progress) as reporter, progress_to(reporter):
+        yield
 
 
 @contextmanager

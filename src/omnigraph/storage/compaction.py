@@ -15,17 +15,17 @@ them covers in part is one that Lance refuses.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from lance import LanceDataset, LanceFragment
 from lance.dataset import LanceOperation
-from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionTask, RewriteResult
 
 from omnigraph.dataclass import dataclass
-from omnigraph.storage.fragments import count_deleted, count_live
+from omnigraph.storage.fragments import count_deleted, count_live, list_field_ids
 from omnigraph.storage.handles import BY_PLACE, StagedTransaction, StageKind, TableHandle
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import max_fragment_id
@@ -63,7 +63,7 @@ class CompactionStaging:
                 return None
             plans = _describe(handle._dataset, groups, target_rows)
         if tasks is not None and tasks.takes(handle):
-            written = tasks.run(handle, rewrite_by_task, plans)
+            written = tasks.run(handle, rewrite_by_task, plans, "compacting")
         else:
             written = [_rewrite(handle, each) for each in plans]
         # The type information of Lance does not know that results have a JSON form.
@@ -74,6 +74,29 @@ class CompactionStaging:
             fragment.physical_rows for result in results for fragment in result.new_fragments
         )
         return self.stager.stage(handle, StageKind.COMPACTION, operation, rows=rows)
+
+    def rebase(self, staged: StagedTransaction, handle: TableHandle) -> StagedTransaction | None:
+        """The same compaction of a later version; None unless rows were only added meanwhile."""
+        operation = staged._operation
+        assert isinstance(operation, LanceOperation.Rewrite)
+        if handle.location != staged.location:
+            return None
+        with lance_errors("compacting", handle.location):
+            before, now = staged._dataset, handle._dataset
+            has_columns = before.schema.equals(now.schema, check_metadata=True)
+            if not has_columns or list_field_ids(before) != list_field_ids(now):
+                return None
+            there = {each.fragment_id: each.metadata.to_json() for each in now.get_fragments()}
+            replaced = [each for group in operation.groups for each in group.old_fragments]
+            if any(there.get(each.id) != each.to_json() for each in replaced):
+                return None
+            groups = _with_new_ids(now, operation.groups)
+        return replace(
+            staged,
+            read_version=handle.version,
+            _dataset=now,
+            _operation=LanceOperation.Rewrite(groups, []),
+        )
 
 
 def _groups(
@@ -156,12 +179,21 @@ def _rewrite_groups(
     Lance derives index coverage from these ids before it would hand out its own, so an id left
     open would claim that indexes cover a fragment which they do not.
     """
-    next_id = max_fragment_id(handle._dataset) + 1
-    found = []
-    for group, result in zip(groups, results, strict=True):
-        fragments: list[FragmentMetadata] = []
-        for fragment in result.new_fragments:
-            fragments.append(replace(fragment, id=next_id))
-            next_id += 1
-        found.append(LanceOperation.RewriteGroup([each.metadata for each in group], fragments))
-    return found
+    pairs = [
+        LanceOperation.RewriteGroup([each.metadata for each in group], result.new_fragments)
+        for group, result in zip(groups, results, strict=True)
+    ]
+    return _with_new_ids(handle._dataset, pairs)
+
+
+def _with_new_ids(
+    dataset: LanceDataset, groups: Sequence[LanceOperation.RewriteGroup]
+) -> list[LanceOperation.RewriteGroup]:
+    """The same with the ids that follow the greatest one of a version."""
+    ids = count(max_fragment_id(dataset) + 1)
+    return [
+        LanceOperation.RewriteGroup(
+            group.old_fragments, [replace(each, id=next(ids)) for each in group.new_fragments]
+        )
+        for group in groups
+    ]

@@ -65,17 +65,29 @@ class DatasetContent:
 
 
 class Spread(Protocol):
-    """Calls a function for every item, each on its own, wherever: the results in order."""
+    """Calls a function for every item, each on its own, wherever: the results in order.
+
+    With a `stage`, whoever listens to the call is told how many are done, with how many rows.
+    """
 
     def __call__(
-        self, function: Callable[[Item], Result], items: Sequence[Item], /
+        self,
+        function: Callable[[Item], Result],
+        items: Sequence[Item],
+        /,
+        stage: str | None = None,
+        rows_of: Callable[[Result], int] = lambda _: 0,
     ) -> Sequence[Result]: ...
 
 
 def spread_over_threads(
-    function: Callable[[Item], Result], items: Sequence[Item]
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    /,
+    stage: str | None = None,
+    rows_of: Callable[[Result], int] = lambda _: 0,
 ) -> Sequence[Result]:
-    """Call a function in a few threads of this process."""
+    """Call a function in a few threads of this process, which is over soon."""
     with ThreadPoolExecutor(READERS) as readers:
         return list(readers.map(function, items))
 

@@ -84,7 +84,7 @@ class Indexes:
         if tasks is not None and tasks.takes(handle):
             work = [(spec, part) for spec in specs for part in _cut(handle, spec)]
             work += [(spec, lacking[spec.name]) for spec in extended]
-            outcomes = tasks.run(handle, _build_by_task, work)
+            outcomes = tasks.run(handle, _build_by_task, work, "indexing")
         else:
             work += [(spec, lacking[spec.name]) for spec in extended]
             outcomes = [self._build(handle, spec, only) for spec, only in work]

@@ -28,6 +28,7 @@ from omnigraph.storage.staging import conform_stream
 from omnigraph.storage.table_tasks import TableTasks
 from omnigraph.storage.transactions import Stager
 from omnigraph.storage.unattached import MarkedRows, mark_deleted
+from omnigraph.storage.work_progress import REMOVING
 from omnigraph.storage.write_files import Written, write_files
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ class WrittenPart:
     fragments: tuple[str, ...]
     rows: int
     checksums: Checksums = field(default_factory=dict)
+
+
+def count_rows(part: WrittenPart) -> int:
+    return part.rows
 
 
 def write_part(handle: TableHandle, batches: Iterable[pa.RecordBatch]) -> WrittenPart:
@@ -73,7 +78,7 @@ def mark_by_tasks(tasks: TableTasks, handle: TableHandle, row_ids: RowIds) -> li
     """Mark rows deleted, each fragment's by one task."""
     addresses = np.sort(to_addresses(handle, row_ids))
     starts = np.flatnonzero(np.diff(addresses >> np.uint64(32))) + 1
-    return list(tasks.run(handle, _mark, np.split(addresses, starts)))
+    return list(tasks.run(handle, _mark, np.split(addresses, starts), REMOVING))
 
 
 def _mark(_: TableStorage, handle: TableHandle, addresses: np.ndarray) -> MarkedRows:

@@ -48,14 +48,19 @@ class TableTasks:
         handle: TableHandle,
         work: Callable[[TableStorage, TableHandle, Item], Result],
         items: Sequence[Item],
+        stage: str,
+        rows_of: Callable[[Result], int] = lambda _: 0,
     ) -> Sequence[Result]:
         """Call a function for every item, each with the table opened anew: the results in order.
+
+        `stage` is what the progress of the call says meanwhile, with the rows of the results.
 
         Raises:
             OmnigraphError: What the function raised, or that a task could not run.
         """
         store = _Store(self.root, self.storage_options)
-        return self.spread(partial(_work_on, store, NamedVersion.of(handle), work), items)
+        task = partial(_work_on, store, NamedVersion.of(handle), work)
+        return self.spread(task, items, stage, rows_of)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from omnigraph.manifest import Snapshot, TableEntry
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.table_tasks import cut_fragments
 from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.work_progress import CHECKING, one_part
 from omnigraph.syntax import parse_schema
 from omnigraph.upkeep.broken_rules import (
     count_broken,
@@ -185,9 +186,10 @@ class RowCheck:
         handle, tasks = open_pin(self.tables, entry), self.tables.tasks
         if tasks is None or not tasks.takes(handle) or not is_row_by_row(step):
             image = NewImage(self.tables, handle, old, new)
-            return count_broken(find_broken(image, step), SAMPLES_MAX)
+            with one_part(CHECKING, handle.row_count):
+                return count_broken(find_broken(image, step), SAMPLES_MAX)
         groups = cut_fragments(self.tables.reads.fragments(handle))
-        found = tasks.run(handle, partial(_count_group, old, new, step), groups)
+        found = tasks.run(handle, partial(_count_group, old, new, step), groups, CHECKING)
         samples = tuple(each for _, some in found for each in some)
         return sum(rows for rows, _ in found), samples[:SAMPLES_MAX]
 

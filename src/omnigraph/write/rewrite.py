@@ -7,9 +7,10 @@ from functools import partial
 
 from omnigraph.catalog import EntityType, arrow_schema
 from omnigraph.storage.handles import StagedTransaction, TableHandle
-from omnigraph.storage.parts import WrittenPart, rewrite_part
+from omnigraph.storage.parts import WrittenPart, count_rows, rewrite_part
 from omnigraph.storage.table_tasks import cut_fragments
 from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.work_progress import WRITING, one_part
 from omnigraph.write.new_image import NewImage
 
 
@@ -20,10 +21,11 @@ def stage_rewrite(
     tasks = tables.tasks
     if tasks is not None and tasks.takes(handle):
         groups = cut_fragments(tables.reads.fragments(handle))
-        parts = tasks.run(handle, partial(rewrite_group, old, new), groups)
+        parts = tasks.run(handle, partial(rewrite_group, old, new), groups, WRITING, count_rows)
         return tables.parts.stage_rewrite(handle, arrow_schema(new), parts)
     batches = NewImage(tables, handle, old, new).read_batches()
-    return tables.rows.stage_rewrite(handle, arrow_schema(new), batches)
+    with one_part(WRITING, handle.row_count):
+        return tables.rows.stage_rewrite(handle, arrow_schema(new), batches)
 
 
 def rewrite_group(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from omnigraph.branch.reset import ResetResult
     from omnigraph.manifest import Snapshot
     from omnigraph.manifest.tags import Tag
+    from omnigraph.pipeline.progress import Listener
 
 
 class BranchCalls(GraphPart):
@@ -91,6 +92,7 @@ class BranchCalls(GraphPart):
         resolve: Resolution | None = ...,
         message: str | None = ...,
         metadata: Mapping[str, str] | None = ...,
+        progress: Listener | bool | None = ...,
     ) -> MergeResult: ...
 
     @overload
@@ -105,6 +107,7 @@ class BranchCalls(GraphPart):
         resolve: Resolution | None = ...,
         message: str | None = ...,
         metadata: Mapping[str, str] | None = ...,
+        progress: Listener | bool | None = ...,
     ) -> MergePreview: ...
 
     def merge(
@@ -118,13 +121,15 @@ class BranchCalls(GraphPart):
         resolve: Resolution | None = None,
         message: str | None = None,
         metadata: Mapping[str, str] | None = None,
+        progress: Listener | bool | None = None,
     ) -> MergeResult | MergePreview:
         """Bring what `source` did into another branch, as one commit or not at all.
 
         With `preview` nothing is written and the result says what would be. `resolve` decides
         conflicts: `"ours"` keeps what the target has, `"theirs"` what the source has, and a
         mapping or a list says so row by row, or property by property. A merge that changes the
-        schema of the target needs the permission to do so.
+        schema of the target needs the permission to do so. `progress` is told of rows compared and
+        written, as that of `load`.
 
         Raises:
             MergeConflicts: The branches cannot be joined as they are. The target is unchanged.
@@ -134,18 +139,21 @@ class BranchCalls(GraphPart):
         from omnigraph.branch.merge import preview_merge
         from omnigraph.commit_note import read_note
         from omnigraph.graph.merges import permit_merge, run_merge
+        from omnigraph.pipeline.progress import reporting_work
 
         names = branch, target = canonical_branch(source), canonical_branch(into)
         session = self._session
         if preview:
             catalog = session.read_schema(target).catalog
-            return preview_merge(session.environment(), catalog, *names, resolution=resolve)
+            with reporting_work(progress):
+                return preview_merge(session.environment(), catalog, *names, resolution=resolve)
         who = permit_merge(session, *names, actor)
         if delete_branch:
             session.permit(Action.BRANCH_DELETE, actor=who, target_branch=branch)
         note = read_note(message, metadata)
         facts: dict[str, Any] = {"actor": who, "note": note, "resolution": resolve}
-        return run_merge(session, *names, **facts, deletes=delete_branch)
+        with reporting_work(progress):
+            return run_merge(session, *names, **facts, deletes=delete_branch)
 
     def tag(
         self, name: str, at: str = MAIN, message: str | None = None, *, actor: str | None = None

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from omnigraph.branch.changes import ChangeSet
     from omnigraph.branch.diff import ChangeFilter, CommitChanges, Target
     from omnigraph.branch.feed import Baseline, ChangeFeed, ChangePage, CommitPage
+    from omnigraph.pipeline.progress import Listener
 
 
 class ChangeCalls(GraphPart):
@@ -25,14 +26,20 @@ class ChangeCalls(GraphPart):
         kinds: Collection[str] | None = None,
         types: Collection[str] | None = None,
         ops: Collection[str] | None = None,
+        progress: Listener | bool | None = None,
     ) -> ChangeSet:
-        """What differs between two states: branches, commits, versions or times."""
+        """What differs between two states: branches, commits, versions or times.
+
+        `progress` is told of the rows compared before this returns, as that of `load`.
+        """
         from omnigraph.branch.diff import ChangeFilter, diff_states
+        from omnigraph.pipeline.progress import reporting_work
 
         before, after = map(self._find_state, (from_, to))
         wanted = ChangeFilter(kinds, types, ops)
         wanted.check([before.catalog, after.catalog])
-        return diff_states(self._session.store.tables, before, after, wanted, reads_all=True)
+        with reporting_work(progress):
+            return diff_states(self._session.store.tables, before, after, wanted, reads_all=True)
 
     def diff_html(
         self,

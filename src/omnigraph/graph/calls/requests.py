@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from omnigraph.branch.merge import MergeResult
     from omnigraph.branch.merge_request import MergeRequest, RequestList
     from omnigraph.graph.merge_requests import RequestPreview
+    from omnigraph.pipeline.progress import Listener
 
 
 class RequestCalls(GraphPart):
@@ -180,6 +181,7 @@ class RequestCalls(GraphPart):
         resolve: Resolution | None = None,
         delete_branch: bool = False,
         actor: str | None = None,
+        progress: Listener | bool | None = None,
     ) -> MergeResult:
         """Merge the source of a request, as one commit or not at all; see `merge`.
 
@@ -194,6 +196,7 @@ class RequestCalls(GraphPart):
             ChecksFailed: A check does not hold for what the merge would leave. It stays open.
         """
         from omnigraph.graph.merge_requests import complete_request
+        from omnigraph.pipeline.progress import reporting_work
 
         session = self._session
         session.permit_somewhere(Action.BRANCH_MERGE, actor=actor)
@@ -205,9 +208,10 @@ class RequestCalls(GraphPart):
                 session.permit(Action.BRANCH_DELETE, actor=who, target_branch=request.source)
             return who
 
-        return complete_request(
-            session, number, permit, head=head, resolution=resolve, deletes=delete_branch
-        )
+        with reporting_work(progress):
+            return complete_request(
+                session, number, permit, head=head, resolution=resolve, deletes=delete_branch
+            )
 
     def _permit_request(self, actor: str | None) -> Callable[[MergeRequest], str | None]:
         return self._permit_action(Action.MERGE_REQUEST, actor)

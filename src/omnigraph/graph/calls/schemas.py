@@ -14,6 +14,7 @@ from omnigraph.write.recovery import retry_after_recovery
 
 if TYPE_CHECKING:
     from omnigraph.catalog import Catalog
+    from omnigraph.pipeline.progress import Listener
     from omnigraph.upkeep.apply_schema import SchemaResult
     from omnigraph.upkeep.schema_plan import SchemaPlan
 
@@ -40,16 +41,26 @@ class SchemaCalls(GraphPart):
         return self._session.read_schema(canonical_branch(branch)).catalog
 
     def plan_schema(
-        self, text: str, *, branch: str = MAIN, allow_data_loss: bool = False
+        self,
+        text: str,
+        *,
+        branch: str = MAIN,
+        allow_data_loss: bool = False,
+        progress: Listener | bool | None = None,
     ) -> SchemaPlan:
-        """What applying a schema would do, step by step and table by table. Changes nothing."""
+        """What applying a schema would do, step by step and table by table. Changes nothing.
+
+        `progress` is told of the rows that are checked, as that of `load`.
+        """
+        from omnigraph.pipeline.progress import reporting_work
         from omnigraph.upkeep.schema_plan import plan_schema
 
         session = self._session
         catalog, snapshot = session.read((canonical_branch(branch), None, None, None))
-        return plan_schema(
-            session.store.tables, snapshot, catalog, text, allow_data_loss=allow_data_loss
-        )
+        with reporting_work(progress):
+            return plan_schema(
+                session.store.tables, snapshot, catalog, text, allow_data_loss=allow_data_loss
+            )
 
     def apply_schema(
         self,
@@ -60,10 +71,12 @@ class SchemaCalls(GraphPart):
         actor: str | None = None,
         message: str | None = None,
         metadata: Mapping[str, str] | None = None,
+        progress: Listener | bool | None = None,
     ) -> SchemaResult:
         """Make `text` the schema of a branch, as one commit, or change nothing.
 
-        Other branches stay in the schema they are in.
+        Other branches stay in the schema they are in. `progress` is told of rows checked and
+        written, as that of `load`.
 
         Raises:
             MigrationError: A step is not supported.
@@ -71,6 +84,7 @@ class SchemaCalls(GraphPart):
                 good what another branch has.
         """
         from omnigraph.commit_note import read_note
+        from omnigraph.pipeline.progress import reporting_work
         from omnigraph.upkeep.apply_schema import apply_schema
 
         session, target = self._session, canonical_branch(branch)
@@ -78,17 +92,18 @@ class SchemaCalls(GraphPart):
         session.require_writable(target)
         environment, note = session.environment(), read_note(message, metadata)
         session.recover()
-        result = retry_after_recovery(
-            environment,
-            None,
-            lambda: apply_schema(
+
+        def apply() -> SchemaResult:
+            return apply_schema(
                 environment,
                 text,
                 branch=target,
                 allow_data_loss=allow_data_loss,
                 actor=who,
                 note=note,
-            ),
-        )
+            )
+
+        with reporting_work(progress):
+            result = retry_after_recovery(environment, None, apply)
         session.read_contract()
         return result
