@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -27,7 +28,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     modules = modules_after_import()
 
     assert not modules & HEAVY
-    assert sum(name.startswith("omnigraph") for name in modules) <= 3
+    assert sum(name.startswith("omnigraph") for name in modules) <= 4
 
 
 def test_compiling_needs_neither_arrow_nor_lance() -> None:
@@ -49,7 +50,7 @@ def test_a_graph_is_opened_and_asked_without_pandas_spark_or_web(tmp_path: Path)
     assert not modules & {"lark", "regex", "numpy.ma"}
     assert not modules & {"omnigraph.write.protocol", "omnigraph.write.group"}
     # Each costs an eighth of a millisecond: a module that only some calls need is imported there.
-    assert sum(name.startswith("omnigraph") for name in modules) <= 345
+    assert sum(name.startswith("omnigraph") for name in modules) <= 445
     assert len(modules) <= 665
 
 
@@ -99,6 +100,36 @@ print(gc.get_freeze_count() > 1_000)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "True"
+
+
+@pytest.mark.parametrize(
+    ("given", "first", "seen"),
+    [(None, "", ["16", None]), ("20", "", ["20", "20"]), (None, "import numpy", [None, None])],
+    ids=["nothing", "a time", "numpy loaded before"],
+)
+def test_threads_for_matrices_wait_asleep_unless_the_program_says_how(
+    given: str | None, first: str, seen: list[str | None]
+) -> None:
+    code = f"""
+import json, os, sys
+class Look:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            told.append(os.environ.get("OPENBLAS_THREAD_TIMEOUT"))
+told = []
+sys.meta_path.insert(0, Look())
+{first}
+import omnigraph; omnigraph.open
+print(json.dumps([*told, os.environ.get("OPENBLAS_THREAD_TIMEOUT")]))
+"""
+    environment = {name: value for name, value in os.environ.items() if "OPENBLAS" not in name}
+    environment |= {} if given is None else {"OPENBLAS_THREAD_TIMEOUT": given}
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+
+    assert json.loads(done.stdout) == seen
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

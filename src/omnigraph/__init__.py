@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from omnigraph.collection import pause_collection
+from omnigraph.matrix_threads import wait_asleep
 from omnigraph.version import __version__
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def __getattr__(name: str) -> object:
         return importlib.import_module(f"omnigraph.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
-    with pause_collection():
+    with pause_collection(), wait_asleep():
         value: object = getattr(importlib.import_module(f"omnigraph.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
