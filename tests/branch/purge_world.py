@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from copy import deepcopy
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import ConflictError, NotFoundError
 from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
-from tests.branch.schema_model import Commit
+from tests.branch.schema_model import Commit, State
 from tests.branch.undo_world import UndoWorld
 
 DEATHS = (
@@ -68,14 +69,13 @@ class PurgeWorld(UndoWorld):
         what = f"{types[key].name}{'' if number is None else '.' + props[number].name}"
         self.log.append(f"{branch}: purge {what}")
         try:
-            is_applied = self._apply_for_good(branch, state.text())
+            self._apply_for_good(branch, state)
         except ConflictError:
             assert self._may_need(branch, key), self.log
             self.count("purge: refused")
             return
-        if not is_applied:
+        if self.heads[branch].state.types != state.types:
             return
-        self.commit(branch, state)
         self.count("purge: done")
         self._require_gone(branch, before, key, marker)
 
@@ -92,23 +92,27 @@ class PurgeWorld(UndoWorld):
         self.insert(branch, state, key, "one")
         return marker.encode()
 
-    def _apply_for_good(self, branch: str, text: str) -> bool:
+    def _apply_for_good(self, branch: str, state: State) -> None:
         """Apply a schema; one of four changes dies on the way, and what it left is recovered."""
         if self.random.random() < 0.75:
-            assert self.graph.apply_schema(text, branch=branch, allow_data_loss=True).applied
-            return True
+            assert self.graph.apply_schema(
+                state.text(), branch=branch, allow_data_loss=True
+            ).applied
+            self.commit(branch, state)
+            return
         point = self.random.choice(DEATHS)
         self.log.append(f"dies at {point}")
-        head = self.ids[self.heads[branch]]
+        before = self.heads[branch]
         with arm_failpoints({point: "raise"}), suppress(FailpointError):
-            self.graph.apply_schema(text, branch=branch, allow_data_loss=True)
+            self.graph.apply_schema(state.text(), branch=branch, allow_data_loss=True)
         self.reopen()
         self.count("purge: died")
-        now = self.graph.commits(branch, limit=1)[0]
-        if now.actor == "omnigraph:recovery" and now.parent_id == head:
-            self.commit(branch, deepcopy(self.heads[branch].state))  # undone by a commit
-            return False
-        return now.commit_id != head
+        made = takewhile(lambda e: e.commit_id != self.ids[before], self.graph.commits(branch))
+        for each in list(made)[::-1]:
+            # A recovery publishes what it undid or finished, which changes no row.
+            is_recovery = each.actor == "omnigraph:recovery"
+            self.commit(branch, deepcopy(self.heads[branch].state) if is_recovery else state)
+            self.ids[self.heads[branch]] = each.commit_id
 
     def _may_need(self, branch: str, key: int) -> bool:
         """Whether a tag or another branch has, or had, the type."""
@@ -159,12 +163,9 @@ class PurgeWorld(UndoWorld):
 
     def is_needed(self, branch: str) -> bool:
         """Whether another branch comes from this one, or has commits of it."""
-        others = {name: head for name, head in self.heads.items() if name != branch}
-        made = {each for each in self.ids if self.made_on[each] == branch}
-        return any(
-            branch in self.origins.get(name, ()) or made & head.ancestors()
-            for name, head in others.items()
-        )
+        others = [head for name, head in self.heads.items() if name != branch]
+        made = {each for each in self.ids if self.is_made_on(branch, each)}
+        return self.is_origin(branch) or any(made & each.ancestors() for each in others)
 
     # Looking back
 

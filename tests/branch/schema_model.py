@@ -102,7 +102,8 @@ class Commit:
 def find_bases(one: Commit, other: Commit) -> list[Commit]:
     """The common ancestors that no other common ancestor comes from."""
     common = one.ancestors() & other.ancestors()
-    return [c for c in common if not any(c in d.ancestors() for d in common if d is not c)]
+    behind = (parent.ancestors() for each in common for parent in each.parents)
+    return list(common.difference(*behind))
 
 
 def merge(base: State, ours: State, theirs: State) -> State:

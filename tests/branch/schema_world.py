@@ -7,6 +7,7 @@ the sides contradict each other.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -200,7 +201,10 @@ class World:
         others = [each for each in self.heads if each != target]
         if not others:
             return
-        source = self.random.choice(others)
+        self.merge_from(self.random.choice(others), target)
+
+    def merge_from(self, source: str, target: str, run: Callable[[], object] | None = None) -> None:
+        """Merge, or `run` what comes to the same, and expect what the model says."""
         theirs, ours = self.heads[source], self.heads[target]
         bases = find_bases(theirs, ours)
         if len(bases) > 1:
@@ -210,16 +214,17 @@ class World:
         if base is theirs:
             assert self.graph.merge(source, target).outcome.value == "already_up_to_date"
             return
+        run = run or (lambda: self.graph.merge(source, target))
         try:
             state = theirs.state if base is ours else merge(base.state, ours.state, theirs.state)
         except Conflict:
             self.conflicts += 1
             with pytest.raises(MergeConflicts):
-                self.graph.merge(source, target)
+                run()
             assert self.graph.merge(source, target, preview=True).conflicts, self.log
             return
         try:
-            self.graph.merge(source, target)
+            run()
         except MergeConflicts as error:
             raise AssertionError(f"{[e.message for e in error.conflicts]}: {self.log}") from error
         self.merges += 1
