@@ -50,6 +50,7 @@ class Failpoint(StrEnum):
     CHECKSUMS_BEFORE_RECORD = "checksums.before_record"
     GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT = "graph_publish.before_manifest_commit"
     GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT = "graph_publish.after_manifest_commit"
+    OPTIMIZE_AFTER_STAGE = "optimize.after_stage"
     OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT = "optimize.post_phase_b_pre_manifest_commit"
     OPTIMIZE_BEFORE_MANIFEST_COMPACTION = "optimize.before_manifest_compaction"
     OPTIMIZE_AFTER_MANIFEST_COMPACTION = "optimize.after_manifest_compaction"

@@ -22,7 +22,7 @@ from omnigraph.storage.counters import counting
 from omnigraph.testing.inside import inside
 from omnigraph.testing.together import run_together
 from omnigraph.upkeep.self_care import CHECK_EVERY_VERSIONS, SMALL_FRAGMENTS_MAX
-from tests.graph.reading import add, heads, names, new_graph, pins, reopen, sidecars
+from tests.graph.reading import add, ages, heads, names, new_graph, pins, reopen, sidecars
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +33,11 @@ def fragments(graph: og.Graph) -> int:
     """In how many fragments the table of people is."""
     entry = graph.snapshot().entries["node:Person"]
     return len(lance.dataset(f"{graph.uri}/{entry.table_path}").get_fragments())
+
+
+def data_files(graph: og.Graph) -> list[Path]:
+    path = Path(graph.uri) / graph.snapshot().entries["node:Person"].table_path
+    return [*(path / "data").iterdir()]
 
 
 def manifest_fragments(graph: og.Graph) -> int:
@@ -87,6 +92,55 @@ def test_a_group_that_passes_a_check_by_is_compacted(tmp_path: Path) -> None:
     assert len({result.manifest_version for result in results}) == 1
     assert fragments(graph) < SMALL_FRAGMENTS_MAX
     assert names(graph) == [f"p{number:03}" for number in range(count)]
+
+
+def nearly_due(path: Path) -> og.Graph:
+    """A graph that the next insert makes due for a compaction of its people."""
+    graph = new_graph(path)
+    for number in range(CHECK_EVERY_VERSIONS - pins(graph)["node:Person"] - 1):
+        add(graph, "person", name=f"p{number:03}")
+    inside(graph).wait_for_self_care()
+    return graph
+
+
+def test_writes_go_on_while_fragments_are_merged(tmp_path: Path) -> None:
+    """An insert that came meanwhile is behind the new fragment, which is written once."""
+    graph = nearly_due(tmp_path / "graph")
+
+    def insert() -> None:
+        add(graph, "person", name="q-meanwhile")
+
+    before = len(data_files(graph))
+    with arm_failpoints({Failpoint.OPTIMIZE_AFTER_STAGE: insert}) as hits:
+        add(graph, "person", name="p-last")
+        inside(graph).wait_for_self_care()
+
+    assert hits[Failpoint.OPTIMIZE_AFTER_STAGE] == 1
+    assert len(data_files(graph)) == before + 2 + 1
+    assert fragments(graph) == 2
+    assert names(graph) == sorted(names(reopen(graph)))
+    assert {"p-last", "q-meanwhile"} <= set(names(graph))
+    assert heads(graph) == pins(graph)
+    commits = graph.commits()
+    assert len(names(graph, version=commits[1].manifest_version)) == len(commits) - 2
+
+
+def test_a_table_whose_rows_change_all_the_time_is_compacted_all_the_same(tmp_path: Path) -> None:
+    """What was written is of rows that are no more, so the compaction begins again by itself."""
+    graph = nearly_due(tmp_path / "graph")
+
+    def update() -> None:
+        add(graph, "age", name="p000", age=44)
+
+    before = len(data_files(graph))
+    with arm_failpoints({Failpoint.OPTIMIZE_AFTER_STAGE: update}):
+        add(graph, "person", name="p-last")
+        inside(graph).wait_for_self_care()
+
+    assert len(data_files(graph)) == before + 2 + 2
+    assert fragments(graph) == 1
+    assert ages(graph)["p000"] == 44
+    assert heads(graph) == pins(graph)
 
 
 def test_a_compaction_gives_back_the_memory_it_took(

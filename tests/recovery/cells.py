@@ -161,6 +161,7 @@ def branch_cells() -> Iterator[Cell]:
 def compaction_cells() -> Iterator[Cell]:
     """The write is done; its self-care dies. Points that the write itself passes come second."""
     outcomes = [
+        (Point.OPTIMIZE_AFTER_STAGE, 1, None),
         (Point.RECOVERY_SIDECAR_WRITE, 2, None),
         (Point.COMMIT_AFTER_SIDECAR, 2, BACK),
         (Point.OPTIMIZE_POST_PHASE_B_PRE_MANIFEST_COMMIT, 1, FORWARD),

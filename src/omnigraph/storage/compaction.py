@@ -76,7 +76,11 @@ class CompactionStaging:
         return self.stager.stage(handle, StageKind.COMPACTION, operation, rows=rows)
 
     def rebase(self, staged: StagedTransaction, handle: TableHandle) -> StagedTransaction | None:
-        """The same compaction of a later version; None unless rows were only added meanwhile."""
+        """The same compaction of a later version; None unless rows were only added meanwhile.
+
+        Lance keeps fragments in the order of their ids, so those that were added get new ids as
+        well: their rows stay behind the others, in the files that they are in.
+        """
         operation = staged._operation
         assert isinstance(operation, LanceOperation.Rewrite)
         if handle.location != staged.location:
@@ -86,11 +90,13 @@ class CompactionStaging:
             has_columns = before.schema.equals(now.schema, check_metadata=True)
             if not has_columns or list_field_ids(before) != list_field_ids(now):
                 return None
-            there = {each.fragment_id: each.metadata.to_json() for each in now.get_fragments()}
-            replaced = [each for group in operation.groups for each in group.old_fragments]
-            if any(there.get(each.id) != each.to_json() for each in replaced):
+            old = {each.fragment_id: each.metadata.to_json() for each in before.get_fragments()}
+            there = [each.metadata for each in now.get_fragments()]
+            if {each.id: each.to_json() for each in there if each.id in old} != old:
                 return None
-            groups = _with_new_ids(now, operation.groups)
+            added = [each for each in there if each.id not in old]
+            moved = [LanceOperation.RewriteGroup([each], [each]) for each in added]
+            groups = _with_new_ids(now, [*operation.groups, *moved])
         return replace(
             staged,
             read_version=handle.version,

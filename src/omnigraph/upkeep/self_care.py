@@ -7,8 +7,10 @@ sidecar, commit and publish as any write; the publish carries no graph commit, s
 reader can see has changed, and the head stays where the last writer left it. BTREE and zone map
 indexes that lose coverage to the compaction get it back in the same publish.
 
-The write that makes a compaction due is acknowledged first: a thread of its own compacts. It holds
-the queue of the table while it does, since beside writers that never pause it would always be late.
+The write that makes a compaction due is acknowledged first: a thread of its own compacts. It writes
+the new fragments without the queue of the table, and commits them behind rows that were added
+meanwhile. If rows were changed or removed it begins again with the queue held: beside writers that
+never pause it would otherwise always be late.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from threading import Lock
 
 import pyarrow as pa
 
+from omnigraph.dataclass import dataclass
 from omnigraph.errors import OmnigraphError
+from omnigraph.failpoints import Failpoint, hit
 from omnigraph.lru import Lru
-from omnigraph.manifest import MAIN, ManifestState
+from omnigraph.manifest import MAIN, ManifestState, TableEntry
 from omnigraph.manifest.branch_names import lance_branch, owns_lineage
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.handles import StagedTransaction, TableHandle
@@ -146,19 +150,41 @@ def _compact(environment: WriteEnvironment, branch: str, table_key: str | None) 
 
 def _compact_table(environment: WriteEnvironment, branch: str, table_key: str) -> None:
     tables = environment.tables
+    found = _find_due(environment, branch, table_key)
+    if found is None:
+        return
+    staged = tables.compaction.stage(found.handle, MERGED_FRAGMENT_ROWS)
+    if staged is None:
+        return
+    hit(Failpoint.OPTIMIZE_AFTER_STAGE)
     with environment.queues.acquire_many([(table_key, lance_branch(branch))]):
-        entry = environment.coordinator.fresh(branch).entries.get(table_key)
-        if entry is None or not owns_lineage(branch, entry.table_branch):
-            return
-        handle = open_pin(tables, entry)
-        if tables.table_state(handle).small_fragments < SMALL_FRAGMENTS_MAX:
-            return
-        if tables.head_version(handle.location) != entry.version:
+        found = _find_due(environment, branch, table_key)
+        if found is None or tables.head_version(found.handle.location) != found.entry.version:
             return  # recovery comes first, and the next write compacts
-        staged = tables.compaction.stage(handle, MERGED_FRAGMENT_ROWS)
+        staged = tables.compaction.rebase(staged, found.handle) or tables.compaction.stage(
+            found.handle, MERGED_FRAGMENT_ROWS
+        )
         if staged is not None:
-            work = TableWork(entry, handle, _steps(tables, handle, staged))
+            steps = _steps(tables, found.handle, staged)
+            work = TableWork(found.entry, found.handle, steps)
             commit_work(environment, branch, WriterKind.OPTIMIZE, {table_key: work})
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A table with many small fragments, as its branch shows it."""
+
+    entry: TableEntry
+    handle: TableHandle
+
+
+def _find_due(environment: WriteEnvironment, branch: str, table_key: str) -> _Due | None:
+    entry = environment.coordinator.fresh(branch).entries.get(table_key)
+    if entry is None or not owns_lineage(branch, entry.table_branch):
+        return None
+    handle = open_pin(environment.tables, entry)
+    small = environment.tables.table_state(handle).small_fragments
+    return None if small < SMALL_FRAGMENTS_MAX else _Due(entry, handle)
 
 
 def _steps(
