@@ -638,6 +638,7 @@ def test_a_list_reads_what_it_lists_however_many_requests_have_ended(people: og.
             event = RequestEvent(2, EventKind.CLOSED, 1, None, {})
             assert events.append(number, event)
             events.note_state(number, 2, "closed")
+    assert people.schema  # Read again, if it was read within the tick of the clock that wrote it.
     with counting() as found:
         shown = people.merge_requests()
     assert [each.number for each in shown] == [400, 300, 200, 100, 1]
