@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from omnigraph.dataclass import dataclass
+from omnigraph.dataclass import COMPILED_AFTER, dataclass
 
 NAN = float("nan")
 
@@ -143,10 +143,14 @@ CLAIMS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
-@pytest.mark.parametrize("made", ["new", "used"])
-def test_a_data_class_does_what_one_of_the_standard_library_does(claim: str, made: str) -> None:
+@pytest.mark.parametrize("made", ["new", "used", "compiled"])
+def test_a_data_class_does_what_one_of_the_standard_library_does(
+    claim: str, made: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if made == "compiled":
+        monkeypatch.setattr("omnigraph.dataclass.COMPILED_AFTER", 0)
     ours, theirs = (
-        define(decorate, __name__) if made == "new" else kinds
+        kinds if made == "used" else define(decorate, __name__)
         for decorate, kinds in ((dataclass, OURS), (dataclasses.dataclass, THEIRS))
     )
 
@@ -165,7 +169,7 @@ def test_an_instance_comes_back_from_a_pickle(kind: str) -> None:
     )
 
 
-def test_nothing_is_compiled_before_the_first_instance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_compiled_for_the_first_instances(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("compiled too early")
 
@@ -173,12 +177,29 @@ def test_nothing_is_compiled_before_the_first_instance(monkeypatch: pytest.Monke
         patch.setattr(dataclasses, "dataclass", refuse)
         patch.setattr("omnigraph.dataclass.exec", refuse, raising=False)
         kinds = define(dataclass, __name__)
+        made = [kinds["Point"](x, notes=[]) for x in range(COMPILED_AFTER)]
+        assert [(each.x, each.y) for each in made] == [(x, 2) for x in range(COMPILED_AFTER)]
+        assert (hash(made[0]), repr(made[0])) == (
+            hash((0, 2)),
+            "Point(x=0, y=2, tags=[], notes=[])",
+        )
         with pytest.raises(AssertionError, match="too early"):
             kinds["Point"](1)
 
         patch.undo()
         patch.setattr(dataclasses, "dataclass", refuse)
-        assert kinds["Point"](1).x == 1  # only one function is compiled for an instance
+        assert kinds["Point"](1).x == 1  # only one function is compiled for instances
+
+    assert dataclasses.replace(kinds["Point"](1), x=2).x == 2
+
+
+def test_nothing_is_compiled_for_a_copy_with_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("compiled")
+
+    kinds = define(dataclass, __name__)
+    monkeypatch.setattr(dataclasses, "_create_fn", refuse)
+    monkeypatch.setattr("omnigraph.dataclass.exec", refuse, raising=False)
 
     assert dataclasses.replace(kinds["Point"](1), x=2).x == 2
 
