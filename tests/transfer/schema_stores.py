@@ -222,7 +222,8 @@ class SchemaStores:
             store.check_lineages()
             store.check_commits()
             store.graph.close()
-            assert find_damage(store.graph.uri) == [], self.log
+            damage = find_damage(store.graph.uri)
+            assert damage == [], (damage, self.log)
 
 
 def run_seed(path: Path, seed: int, steps: int) -> SchemaStores:

@@ -14,14 +14,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import field
-from itertools import repeat
+from itertools import repeat, takewhile
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from omnigraph.dataclass import dataclass
 from omnigraph.manifest import Coordinator, GraphCommit, ManifestState
-from omnigraph.manifest.rows import row_to_commit
+from omnigraph.manifest.rows import commits_newest_first, row_to_commit
 
 _BLOCK_ROWS = 256
 _ONE, _OTHER, _BELOW_BASE = 1, 2, 4
@@ -228,14 +228,13 @@ def _pairwise_bases(dag: CommitDag, heads: Collection[GraphCommit]) -> dict[str,
     return {each: commit for each, commit in visited.items() if not is_covered(each)}
 
 
-def own_commits(dag: CommitDag, state: ManifestState) -> list[GraphCommit]:
-    """The commits that were made on a branch itself, the newest first."""
-    found: list[GraphCommit] = []
-    commit: GraphCommit | None = state.head
-    while commit is not None and commit.branch == state.branch:
-        found.append(commit)
-        commit = dag.get(commit.parent_id) if commit.parent_id is not None else None
-    return found
+def own_commits(state: ManifestState) -> list[GraphCommit]:
+    """The commits that a branch made or received, the newest first.
+
+    Other branches may have received some of them too, and say that they are theirs.
+    """
+    commits = commits_newest_first(state.commit_rows)
+    return list(takewhile(lambda each: each.branch == state.branch, commits))
 
 
 def find_reached_commits(

@@ -107,7 +107,7 @@ def _list_near(
         return live  # deleting a branch is how one gets room
     if unread:
         return live
-    own = {each.commit_id for each in own_commits(CommitDag([state]), state)}
+    own = {each.commit_id for each in own_commits(state)}
     known = map(row_to_commit, state.ancestor_rows.to_pylist())
     own |= {each.commit_id for each in known if each.branch not in live}
     after = list_branches_after(history, own)
@@ -141,13 +141,13 @@ def _keep_states(
     coordinator: Coordinator, dag: CommitDag, state: ManifestState, others: list[ManifestState]
 ) -> None:
     """Write down the states of this branch's commits that another branch comes from."""
-    own = own_commits(dag, state)
+    own = own_commits(state)
     reached = find_reached_commits(dag, [other.head for other in others], own)
     states = []
     for commit in reached:
         with suppress(CommitStateGone):  # a cleanup has removed it
             states.append(coordinator.commit_states.get(commit))
-    coordinator.retained.write(states)
+    coordinator.retained.add(states)
 
 
 def _refuse_if_used(snapshot: Snapshot, branch: str) -> None:

@@ -29,22 +29,13 @@ class RetainedCommits:
     def __init__(self, texts: GraphTexts) -> None:
         self.texts = texts
 
-    def write(self, states: Sequence[Snapshot]) -> str | None:
-        """Keep what the commits of one branch have left; returns the file, None without any."""
-        if not states:
-            return None
-        ids = sorted(each.head.commit_id for each in states)
-        name = f"{ids[0]}-{ids[-1]}.json"
-        self.texts.write_text(f"{DIRECTORY}/{name}", states_to_text(states))
-        return name
-
     def add(self, states: Sequence[Snapshot]) -> None:
         """Keep states beside those that are kept already."""
         if states:
-            ids = sorted(each.head.commit_id for each in states)
-            known = self._states_in(f"{ids[0]}-{ids[-1]}.json")
+            # Another branch may have kept other commits between the same two.
+            name = _name_file(states)
             added = {each.head.commit_id: each for each in states}
-            self.write(list({**known, **added}.values()))
+            self._write(name, list({**self._states_in(name), **added}.values()))
 
     def read(self, commit_id: str) -> Snapshot | None:
         """The state of a commit, None when it is not retained.
@@ -65,8 +56,12 @@ class RetainedCommits:
         for name in self._names():
             states = self._states_in(name)
             retained = [state for each, state in states.items() if each in commit_ids]
-            if len(retained) < len(states) and self.write(retained) != name:
-                self.texts.delete(f"{DIRECTORY}/{name}")
+            if retained and _name_file(retained) == name:
+                if len(retained) < len(states):
+                    self._write(name, retained)
+                continue
+            self.add(retained)
+            self.texts.delete(f"{DIRECTORY}/{name}")
 
     def __iter__(self) -> Iterator[Snapshot]:
         for name in self._names():
@@ -74,6 +69,9 @@ class RetainedCommits:
 
     def _names(self) -> list[str]:
         return sorted(name for name in self.texts.list_dir(DIRECTORY) if name.endswith(".json"))
+
+    def _write(self, name: str, states: Sequence[Snapshot]) -> None:
+        self.texts.write_text(f"{DIRECTORY}/{name}", states_to_text(states))
 
     def _states_in(self, name: str) -> Mapping[str, Snapshot]:
         try:
@@ -94,3 +92,8 @@ class RetainedCommits:
             except OmnigraphError as error:
                 found[f"{DIRECTORY}/{name}"] = f"is damaged: {error.message}"
         return found
+
+
+def _name_file(states: Sequence[Snapshot]) -> str:
+    ids = sorted(each.head.commit_id for each in states)
+    return f"{ids[0]}-{ids[-1]}.json"
