@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -80,7 +81,7 @@ def test_each_version_has_the_bytes_that_lance_gives_it(
     shutil.copytree(home, tmp_path / "unchanged")
     commit_by_lance(base, operations, uuids)
     versions = [base.version + 1 + number for number in range(3)]
-    expected = read_files(location, versions, uuids)
+    expected = read_files(location, versions)
     shown = lance.dataset(location.physical_uri).to_table(with_row_id=True)
 
     shutil.rmtree(home)
@@ -94,7 +95,7 @@ def test_each_version_has_the_bytes_that_lance_gives_it(
         assert chain.append(append_of(operation, uuid)).version == version
     chain.point_to_latest()
 
-    found = read_files(location, versions, uuids)
+    found = read_files(location, versions)
     assert {at: found[at] for at in found if at != versions[0]} == {
         at: expected[at] for at in expected if at != versions[0]
     }
@@ -102,6 +103,44 @@ def test_each_version_has_the_bytes_that_lance_gives_it(
     assert latest.version == versions[-1]
     assert latest.to_table(with_row_id=True).equals(shown)
     latest.validate()  # type: ignore[no-untyped-call]
+    assert_transactions(latest, versions, uuids)
+
+
+def test_lance_goes_on_from_versions_without_a_transaction_file(tmp_path: Path) -> None:
+    """Conflicts are found, stale appends follow, branches, tags, clean-up and restoring work."""
+    made = lance.write_dataset(
+        rows(3), str(tmp_path), enable_stable_row_ids=True, data_storage_version="2.2"
+    )
+    base = lance.dataset(str(tmp_path), version=made.version)
+    given = rows(9)
+    first, second, stale = (
+        write_fragments(given.slice(at, 1), made, return_transaction=True).operation
+        for at in (4, 5, 6)
+    )
+    commit_by_lance(made, [first], ["u"])
+    chain = Chain.begin(TableLocation(str(tmp_path)), 2, append_of(first, "u"))
+    assert chain is not None
+    chain.append(append_of(second, "v"))
+
+    follows = LanceDataset.commit(base, Transaction(1, stale, "w"), max_retries=0)
+
+    assert follows.version == 4
+    assert sorted(follows.to_table()["id"].to_pylist()) == ["r0", "r1", "r2", "r4", "r5", "r6"]
+    same = base.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    with pytest.raises(OSError, match="concurrent writers"):
+        same.conflict_retries(0).use_index(False).execute(given.slice(5, 1))
+    inserted = follows.delta(compared_against=2).get_inserted_rows().read_all()
+    assert sorted(inserted["id"].to_pylist()) == ["r5", "r6"]
+    assert follows.create_branch("side", (None, 3)).count_rows() == 5
+    follows.tags.create("kept", 3)
+    follows.optimize.compact_files()
+    lance.dataset(str(tmp_path), version=3).restore()
+    latest = lance.dataset(str(tmp_path))
+    latest.cleanup_old_versions(
+        older_than=timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False
+    )
+    assert 3 in [each["version"] for each in latest.versions()]
+    assert lance.dataset(str(tmp_path)).count_rows() == 5
 
 
 def commit_by_lance(base: LanceDataset, operations: list[Any], uuids: list[str]) -> None:
@@ -116,12 +155,22 @@ def append_of(operation: LanceOperation.BaseOperation, uuid: str) -> Append:
     return found
 
 
-def read_files(location: TableLocation, versions: list[int], uuids: list[str]) -> dict[Any, bytes]:
+def assert_transactions(latest: LanceDataset, versions: list[int], uuids: list[str]) -> None:
+    """Lance finds the transaction of each version; only that of the first has a file of its own."""
+    for version, uuid in zip(versions, uuids, strict=True):
+        made_by = latest.read_transaction(version)
+        assert made_by is not None
+        assert (made_by.uuid, made_by.read_version) == (uuid, version - 1)
+        assert made_by.transaction_properties == _PROPERTIES
+    names = {path.name for path in (Path(latest.uri) / "_transactions").iterdir()}
+    assert [f"{at - 1}-{uuid}.txn" in names for at, uuid in zip(versions, uuids, strict=True)] == [
+        at == versions[0] for at in versions
+    ]
+
+
+def read_files(location: TableLocation, versions: list[int]) -> dict[Any, bytes]:
     top = Path(location.physical_uri)
     found: dict[Any, bytes] = {at: (top / version_file(at)).read_bytes() for at in versions}
-    for version, uuid in zip(versions, uuids, strict=True):
-        name = f"{version - 1}-{uuid}.txn"
-        found[name] = (top / "_transactions" / name).read_bytes()
     found["hint"] = (top / "_versions" / "latest_version_hint.json").read_bytes()
     return found
 

@@ -12,6 +12,9 @@ append is the one before it with a fragment more and a few numbers changed:
 `Chain.begin` takes a version that Lance has just written, makes it once more from what it followed,
 and goes on only if that gives the same bytes. So whatever Lance does in another way than this file
 says, in a later release or for a table of another kind, is left to Lance.
+
+The transaction is in the version itself, where Lance reads it. Lance also writes it to a file of
+its own beside, which is for readers from before it was in the version; we do not.
 """
 
 from __future__ import annotations
@@ -105,7 +108,7 @@ class Chain:
         with suppress(ValueError, KeyError):
             chain, nanoseconds = _undo(location, written, made_by)
             if chain.version + 1 == version:
-                again, _ = chain._extend(made_by, nanoseconds)
+                again = chain._extend(made_by, nanoseconds)
                 return chain if again == written else None
         return None
 
@@ -115,16 +118,10 @@ class Chain:
         Raises:
             FileExistsError: There is one of this number. Nothing was committed.
         """
-        written, transaction = self._extend(added, time.time_ns())
-        files = {
-            f"_transactions/{self.version - 1}-{added.uuid}.txn": transaction,
-            version_file(self.version): written,
-        }
-        top = self.location.physical_uri
-        (name, _), (version_name, _) = files.items()
-        _write_new(f"{top}/{name}", transaction)
-        _write_whole(f"{top}/{version_name}", written)
-        return AppendedVersion(self.version, files)
+        written = self._extend(added, time.time_ns())
+        name = version_file(self.version)
+        _write_whole(f"{self.location.physical_uri}/{name}", written)
+        return AppendedVersion(self.version, {name: written})
 
     def point_to_latest(self) -> None:
         """Tell who looks for the latest version where to begin, as Lance does after a commit."""
@@ -133,8 +130,8 @@ class Chain:
         _write_new(temporary, b'{"version":%d}' % self.version)
         os.replace(temporary, path)
 
-    def _extend(self, added: Append, nanoseconds: int) -> tuple[bytes, bytes]:
-        """The file of the next version, and its transaction; the chain then stands there."""
+    def _extend(self, added: Append, nanoseconds: int) -> bytes:
+        """The file of the next version; the chain then stands there."""
         files = [_encode_file(each) for each in added.fragments]
         transaction = _encode_transaction(self.version, added, files)
         self.version += 1
@@ -157,7 +154,7 @@ class Chain:
         manifest = self.rows + b"".join(encoded for _, encoded in fields)
         before = self.indexes + _with_length(transaction)
         start = struct.pack("<Q", len(before))
-        return before + _with_length(manifest) + start + self.footer, transaction
+        return before + _with_length(manifest) + start + self.footer
 
     def _encode_fragment(self, file: bytes, count: int) -> bytes:
         """What a manifest says of a new fragment: also the ids of its rows and who wrote them."""
