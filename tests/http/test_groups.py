@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 import omnigraph as og
+from omnigraph.server.worker_pool import WorkerPool
 from omnigraph.testing.inside import inside
 from tests.http.serving import INSERT, Client, Served, make_graph, served, single
 
@@ -125,3 +126,26 @@ def test_a_client_that_goes_away_blocks_none_and_leaves_nothing_half(server: Ser
     assert len(graph.commits()) == len({each.commit_id for each in graph.commits()})
     assert server.serving.admission.in_flight(ACTORS[0]) == 0
     assert list(Path(graph.uri, "__recovery").glob("*.json")) == []
+
+
+def test_an_insert_is_handed_to_a_thread_once(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it is, and where its branch stands, is in memory: the event loop finds that out."""
+    handed, serving = list[str](), server.serving
+    real, names = WorkerPool.submit, {serving.readers: "read", serving.writers: "write"}
+
+    def submit(pool: WorkerPool, work: Any) -> None:
+        handed.append(names.get(pool, "other"))
+        real(pool, work)
+
+    with reader(server) as client:
+        assert client.post("/mutate", insert("warm")).status_code == 200
+        time.sleep(0.05)  # what changed a moment ago is looked at again
+        monkeypatch.setattr(WorkerPool, "submit", submit)
+        answer = client.post("/mutate", insert("counted")).json()
+        monkeypatch.undo()
+        told = client.get(f"/commits/{answer['commit']['graph_commit_id']}").json()
+
+    assert handed == ["write"]
+    assert answer["commit"] == told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -11,16 +12,20 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.catalog import Catalog
-from omnigraph.commit_note import CommitNote
+from omnigraph.commit_note import CommitNote, read_note
 from omnigraph.compiler import require_mutation
+from omnigraph.errors import SchemaMoved
 from omnigraph.executor import QueryResult, execute
+from omnigraph.graph.arguments import check_call
 from omnigraph.graph.bound_params import bind_all
 from omnigraph.graph.query_source import compile_source
 from omnigraph.graph.results import MutationResult
 from omnigraph.graph.session import Session
 from omnigraph.ir import MutationIR
-from omnigraph.manifest import Snapshot
+from omnigraph.manifest import GraphCommit, Snapshot
+from omnigraph.manifest.branch_names import canonical_branch
 from omnigraph.manifest.vector_models import note_models
+from omnigraph.policy import Action
 from omnigraph.write.check import check_change
 from omnigraph.write.commit import Inserts, WriteRequest
 from omnigraph.write.embedding import VectorFiller
@@ -31,7 +36,32 @@ from omnigraph.write.staging import NO_ROWS, MutationStaging
 from omnigraph.write.touched import tables_of_match, tables_of_mutation
 
 
-def run_mutation(
+@check_call
+def mutate(
+    session: Session,
+    source: str | Path,
+    name: str | None,
+    params: Mapping[str, Any] | None,
+    *,
+    branch: str,
+    actor: str | None,
+    if_commit: str | None,
+    message: str | None,
+    metadata: Mapping[str, str] | None,
+) -> tuple[MutationResult, GraphCommit | None]:
+    """Run a mutation as `Graph.mutate` does; returns its commit as well."""
+    target = canonical_branch(branch)
+    who = session.permit(Action.CHANGE, actor=actor, branch=target)
+    note = read_note(message, metadata)
+    run = partial(_run_mutation, session, source, name, params, target, who, if_commit, note)
+    try:
+        return run()
+    except SchemaMoved:
+        # What was checked against the schema before is checked against the present one.
+        return run()
+
+
+def _run_mutation(
     session: Session,
     source: str | Path,
     name: str | None,
@@ -40,7 +70,7 @@ def run_mutation(
     actor: str | None,
     if_commit: str | None,
     note: CommitNote,
-) -> MutationResult:
+) -> tuple[MutationResult, GraphCommit | None]:
     """Run a mutation that is permitted. Raises SchemaMoved when it was checked too early."""
     started = perf_counter()
     schema = session.require_writable(branch)
@@ -86,10 +116,10 @@ def run_mutation(
         affected_edges=affected.total("edge"),
     )
     if returned is None:
-        return result
+        return result, commit
     elapsed_ms = 1_000 * (perf_counter() - started)
     rows = QueryResult(returned, ir.name, branch, result.commit_id, version, elapsed_ms)
-    return replace(result, returned=rows)
+    return replace(result, returned=rows), commit
 
 
 def _solve_match(

@@ -52,6 +52,7 @@ from omnigraph.manifest.rows import (
     rows_to_table,
 )
 from omnigraph.manifest.stamp import read_stamp
+from omnigraph.nonblocking import may_block
 from omnigraph.storage.control import ControlTable
 
 NOTIFICATION_WAIT_SECONDS = 0.1
@@ -109,6 +110,7 @@ class BranchStates:
         known = self._find_if_latest(branch, branch_id)
         if known is not None:
             return known
+        may_block()
         # One thread reads for all of them; a publish of ours need not be read at all.
         with self.update_lock(branch):
             expected = self._expected.get(branch)  # before the probe: it may come right after it

@@ -11,11 +11,11 @@ from typing import TypeAlias
 
 from omnigraph.errors import ExpectedVersionMismatch, PreconditionFailed
 from omnigraph.graph import Graph, MutationResult
-from omnigraph.manifest import Snapshot
+from omnigraph.manifest import GraphCommit, Snapshot
 
 HEADS_TRIED_MAX = 8
 
-Mutate: TypeAlias = Callable[[str | None], MutationResult]
+Mutate: TypeAlias = Callable[[str | None], tuple[MutationResult, GraphCommit | None]]
 """Runs the mutation, on condition that a commit is the head when one is given."""
 
 
@@ -31,7 +31,7 @@ class StaleWrite(ExpectedVersionMismatch):
 
 def mutate_as_seen(
     graph: Graph, tables: frozenset[str], seen: Snapshot, mutate: Mutate
-) -> MutationResult:
+) -> tuple[MutationResult, GraphCommit | None]:
     """Run a mutation that was decided on `seen`, by the rows of these tables.
 
     The engine checks what moved since it prepared a write, which may be long after the request

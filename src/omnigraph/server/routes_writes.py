@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import orjson
@@ -13,12 +14,13 @@ from omnigraph.compiler import compile_query, require_mutation
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import BadRequestError, ExpectedVersionMismatch
 from omnigraph.graph import Graph, MutationResult
-from omnigraph.manifest import Snapshot
+from omnigraph.graph.graph import get_session
+from omnigraph.graph.mutations import mutate as run_mutation
+from omnigraph.manifest import GraphCommit, Snapshot
 from omnigraph.policy import Action
 from omnigraph.server.call import Call, query_text
 from omnigraph.server.envelope import json_response
 from omnigraph.server.fence import mutate_as_seen, with_heads
-from omnigraph.server.jobs import find_commit
 from omnigraph.server.readable_types import permit_mutation
 from omnigraph.server.request_models import ChangeRequest, resolve_branch
 from omnigraph.server.routes_reads import mark_deprecated
@@ -74,29 +76,43 @@ async def answer(call: Call, wanted: Change) -> Response:
     """
     call.permit(branch=wanted.branch, action=Action.CHANGE)
     graph = call.graph.graph
-    if await call.run_read(_reads_rows, graph, wanted):
+    query_key = hash(("mutate", wanted.source, wanted.name, wanted.branch))
+    seen = await call.run_query(query_key, partial(_look, graph, wanted))
+    if seen.reads_rows:
         call.permit(branch=wanted.branch, action=Action.READ)
         await permit_mutation(call, wanted.source, wanted.name, wanted.branch)
     with call.admit(len(wanted.source) + len(orjson.dumps(wanted.params))):
-        seen = await call.run_read(graph.snapshot, wanted.branch)
-        return json_response(await call.run_write(run_change, graph, wanted, seen))
+        return json_response(await call.run_write(_run_change, graph, wanted, seen))
 
 
-def _reads_rows(graph: Graph, wanted: Change) -> bool:
-    """Whether rows of the graph decide what is written, or come back."""
-    ir = require_mutation(
-        compile_query(wanted.source, graph.branch_catalog(wanted.branch), wanted.name)
-    )
-    return ir.match is not None or ir.returned is not None
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a mutation is, and what its branch showed, when the request arrived.
+
+    `reads_rows` says whether rows of the graph decide what is written, or come back; `decisive` are
+    the tables whose rows do, of an update or a delete.
+    """
+
+    query_name: str
+    reads_rows: bool
+    decisive: frozenset[str]
+    snapshot: Snapshot
 
 
-def run_change(graph: Graph, wanted: Change, seen: Snapshot) -> dict[str, Any]:
+def _look(graph: Graph, wanted: Change) -> _Seen:
+    catalog, snapshot = get_session(graph).read((wanted.branch, None, None, None))
+    compiled = compile_query(wanted.source, catalog, wanted.name)
+    ir = require_mutation(compiled)
+    reads_rows = ir.match is not None or ir.returned is not None
+    return _Seen(compiled.name, reads_rows, find_decisive_tables(ir, catalog), snapshot)
+
+
+def _run_change(graph: Graph, wanted: Change, seen: _Seen) -> dict[str, Any]:
     """Mutate, held to what the branch showed when the request arrived."""
-    catalog = graph.branch_catalog(wanted.branch)
-    compiled = require_mutation(compile_query(wanted.source, catalog, wanted.name))
 
-    def mutate(if_commit: str | None) -> MutationResult:
-        return graph.mutate(
+    def run(if_commit: str | None) -> tuple[MutationResult, GraphCommit | None]:
+        return run_mutation(
+            get_session(graph),
             wanted.source,
             wanted.name,
             wanted.params,
@@ -109,17 +125,17 @@ def run_change(graph: Graph, wanted: Change, seen: Snapshot) -> dict[str, Any]:
 
     try:
         if wanted.if_commit is not None:
-            result = mutate(wanted.if_commit)
+            result, commit = run(wanted.if_commit)
         else:
-            result = mutate_as_seen(graph, find_decisive_tables(compiled, catalog), seen, mutate)
+            result, commit = mutate_as_seen(graph, seen.decisive, seen.snapshot, run)
     except ExpectedVersionMismatch as error:
-        raise with_heads(error, graph, seen) from error
+        raise with_heads(error, graph, seen.snapshot) from error
     return change_to_json(
         result,
         branch=wanted.branch,
-        query_name=compiled.name,
+        query_name=seen.query_name,
         actor=wanted.actor,
-        commit=find_commit(graph, result.commit_id),
+        commit=commit,
     )
 
 

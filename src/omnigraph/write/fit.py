@@ -49,6 +49,8 @@ def fit_values(type_: PropertyType, values: Sequence[object]) -> Fitted:
     """Fit parsed JSON values, None for null."""
     if type_.is_vector or type_.is_list:
         return _fit_arrays(type_, values)
+    if len(values) == 1:
+        return _fit_each(type_, values)  # a call of Arrow costs more than the rule for one value
     natural = _natural_type(type_.scalar, set(map(type, values)) - {type(None)})
     if natural is None:
         return _fit_each(type_, values)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import SchemaMoved
 from omnigraph.graph.calls.part import GraphPart
 from omnigraph.manifest import MAIN
 from omnigraph.manifest.branch_names import canonical_branch
@@ -42,20 +40,20 @@ class WriteCalls(GraphPart):
             PreconditionFailed: `if_commit` is given and is not the head of the branch.
             ConstraintError: The result would break a rule of the schema.
         """
-        from omnigraph.commit_note import read_note
-        from omnigraph.graph.mutations import run_mutation
+        from omnigraph.graph.mutations import mutate
 
-        target = canonical_branch(branch)
-        who = self._session.permit(Action.CHANGE, actor=actor, branch=target)
-        note = read_note(message, metadata)
-        run = partial(
-            run_mutation, self._session, source, name, params, target, who, if_commit, note
+        result, _ = mutate(
+            self._session,
+            source,
+            name,
+            params,
+            branch=branch,
+            actor=actor,
+            if_commit=if_commit,
+            message=message,
+            metadata=metadata,
         )
-        try:
-            return run()
-        except SchemaMoved:
-            # What was checked against the schema before is checked against the present one.
-            return run()
+        return result
 
     def embed(
         self,
