@@ -1,4 +1,4 @@
-"""A fetched branch that is deleted takes nothing along that another branch comes from."""
+"""Branches of a copy are deleted: nothing goes along, and nothing is missed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph as og
 from tests.graph.reading import add, names, new_graph
-from tests.transfer.conftest import OPTIONS
+from tests.transfer.conftest import OPTIONS, find_damage
 
 pytestmark = pytest.mark.slow
 
@@ -30,3 +30,23 @@ def test_a_merged_commit_stays_readable_when_a_fetched_branch_is_deleted(tmp_pat
     shown = [each["data"]["name"] for each in here.export(commit=merged)]
     assert shown == ["ann"]
     assert names(here) == ["ann", "bob"]
+
+
+@pytest.mark.parametrize("made_by", ["clone", "backup"])
+def test_the_files_of_a_branch_that_was_copied_and_deleted_are_not_missed(
+    home: Path, tmp_path: Path, made_by: str
+) -> None:
+    if made_by == "clone":
+        og.clone(home, tmp_path / "copy", durability="process")
+    else:
+        with og.open(home, **OPTIONS) as graph:
+            graph.backup(tmp_path / "backup")
+        og.restore_backup(tmp_path / "backup", tmp_path / "copy", durability="process")
+    assert find_damage(tmp_path / "copy") == []
+
+    with og.open(tmp_path / "copy", **OPTIONS) as graph:
+        graph.delete_branch("team/b")
+
+    assert find_damage(tmp_path / "copy") == []
+    recorded = [each.read_text() for each in (tmp_path / "copy").rglob("_checksums/files.log")]
+    assert not any("team%2Fb.json" in each for each in recorded)

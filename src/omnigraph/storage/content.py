@@ -19,7 +19,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.storage.checksum_records import CLEANING, DIRECTORY, Record, decode_records
 from omnigraph.storage.checksums import Checksum, Checksums, foreign_bases, is_fork_version
 from omnigraph.storage.listing import Files, Listed
-from omnigraph.storage.location import VERSIONS, TableLocation, ref_file
+from omnigraph.storage.location import REFS, VERSIONS, TableLocation, ref_file
 from omnigraph.storage.recorder import wait_for_records
 from omnigraph.storage.torn import is_torn_ref, list_torn_versions
 
@@ -196,7 +196,8 @@ class _Inspection:
             listed = self.listed.get(path)
             if listed is not None:
                 present.append((path, listed, recorded[path]))
-            elif not is_being_cleaned:
+            # Copies of an earlier Omnigraph recorded refs with the main lineage, which they outlive.
+            elif not is_being_cleaned and not path.startswith(f"{REFS}/"):
                 yield FileProblem(path, MISSING)
         compare = partial(_compare_file, self.files, self.content)
         if not self.content:  # the listing has the sizes: there is nothing to read

@@ -112,7 +112,8 @@ def _with_origins(
 def read_records(files: Files, listed: Iterable[str] | None = None) -> dict[str, Checksum]:
     """What was recorded of the files of a dataset, on any lineage, when they were written."""
     found: dict[str, Checksum] = {}
-    for path in files.list() if listed is None else listed:
+    # The main lineage first: a copy may say there what the ref of a fork was, of one made again.
+    for path in sorted(files.list() if listed is None else listed):
         if path.endswith(".log") and f"{DIRECTORY}/" in path:
             for record in decode_records(files.read(path)).records:
                 found |= record.files

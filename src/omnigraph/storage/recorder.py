@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import field
 from functools import cache
 from threading import Lock
+from urllib.parse import unquote
 from uuid import uuid4
 
 from lance import LanceDataset
@@ -34,7 +35,7 @@ from omnigraph.storage.checksums import (
     is_fork_version,
 )
 from omnigraph.storage.listing import Files
-from omnigraph.storage.location import TableLocation, ref_file, version_file
+from omnigraph.storage.location import REFS, TableLocation, ref_file, version_file
 from omnigraph.storage.operation_files import existing_files, relative_files
 
 log = logging.getLogger("omnigraph.storage")
@@ -123,7 +124,7 @@ class Recorder:
             by_lineage.setdefault(_branch_of(path), []).append(path)
         for branch, found in by_lineage.items():
             location = TableLocation(uri, branch)
-            below = [each.removeprefix(location.prefix) for each in found]
+            below = [os.path.relpath(each, location.prefix or ".") for each in found]
             self._record(location, 0, f"recorded-{uuid4().hex}", None, below, {})
         wait_for_records()
 
@@ -188,7 +189,12 @@ class Recorder:
 
 
 def _branch_of(path: str) -> str | None:
-    """The lineage that a file below a dataset lies on: forks keep theirs below `tree/`."""
+    """The lineage that a file below a dataset belongs to: forks keep theirs below `tree/`.
+
+    The ref of a fork is recorded with it, and goes with it.
+    """
+    if path.startswith(f"{REFS}/"):
+        return unquote(path.removeprefix(f"{REFS}/").removesuffix(".json"))
     inside = re.match(r"tree/(.+?)/(?:_versions|_transactions|_deletions|_indices|data)/", path)
     return None if inside is None else inside[1]
 
