@@ -237,9 +237,10 @@ def test_a_reader_cannot_tag(people: og.Graph) -> None:
 def test_a_tag_and_a_branch_at_a_commit_sync_as_few_files_at_any_size(tmp_path: Path) -> None:
     """A tag is a file; a branch is a mark that comes and goes, a version, its hint and a ref.
 
-    Directories above that were new a moment ago are synced once more, which are two.
+    Directories above that were new a moment ago are synced once more, which are two. A tag waits
+    for its text and for its name, a branch for its mark and for all that it is.
     """
-    syncs = []
+    syncs, waits, opens = [], [], []
     for size in (1, 5_000):
         graph = og.init(
             tmp_path / str(size), schema="node Person { name: String @key }", self_care=False
@@ -255,10 +256,14 @@ def test_a_tag_and_a_branch_at_a_commit_sync_as_few_files_at_any_size(tmp_path: 
         with counting() as branching:
             graph.create_branch("b", "main~1")
         syncs.append((tagging.fsyncs, branching.fsyncs))
+        waits.append((tagging.sync_waits, branching.sync_waits))
+        opens.append((tagging.opens, branching.opens))
         graph.close()
 
     assert {tagged for tagged, _ in syncs} == {2}
-    assert {branched for _, branched in syncs} <= {12, 13, 14}
+    assert {branched for _, branched in syncs} <= {11, 12, 13}
+    assert waits == [(2, 2)] * 2
+    assert opens == [(0, 1)] * 2
 
 
 @pytest.mark.parametrize("name", ["x" * 201, "a.lock", "a..b"])

@@ -89,10 +89,10 @@ def _names(graph: Graph, branch: str) -> set[str]:
 
 
 def _shows(seen: Picture, wanted: Picture) -> bool:
-    """The same schema, branches and rows, and every commit: recovery adds some of its own."""
+    """The same but for the commits: all have to be there, and recovery adds some of its own."""
     here, there = seen["branches"], wanted["branches"]
     return (
-        seen["schema"] == wanted["schema"]
+        (seen["schema"], seen["tags"]) == (wanted["schema"], wanted["tags"])
         and here.keys() == there.keys()
         and all(here[name]["rows"] == there[name]["rows"] for name in there)
         and all(set(there[name]["commits"]) <= set(here[name]["commits"]) for name in there)
@@ -104,6 +104,8 @@ def _difference(seen: Picture, allowed: list[Picture]) -> str:
     parts = []
     if seen["schema"] not in [each["schema"] for each in allowed]:
         parts.append("another schema")
+    if seen["tags"] not in [each["tags"] for each in allowed]:
+        parts.append(f"tags {sorted(seen['tags'])}")
     if sorted(seen["branches"]) not in [sorted(each["branches"]) for each in allowed]:
         parts.append(f"branches {sorted(seen['branches'])}")
     for name, facts in seen["branches"].items():

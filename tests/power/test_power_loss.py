@@ -126,6 +126,13 @@ def test_no_power_cut_loses_what_was_acknowledged(
 
 
 @pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
+def test_no_power_cut_leaves_half_a_branch_or_a_tag(tmp_path: Path, runner: CrashRunner) -> None:
+    wrong = survey(record("names", tmp_path), 12, runner)
+
+    assert not wrong, describe(wrong)
+
+
+@pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
 def test_no_power_cut_during_a_load_on_spark_loses_anything(
     tmp_path: Path, runner: CrashRunner
 ) -> None:

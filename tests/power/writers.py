@@ -100,17 +100,33 @@ ON_SPARK: dict[str, Step] = {
     ),
 }
 
+NAMES: dict[str, Step] = {
+    "insert": INSERT,
+    "update": EVERY_WRITER["update"],
+    "tag": lambda g: g.tag("v1", "main~1"),
+    "branch at a commit": lambda g: g.create_branch(DEEP, "main~1"),
+    "branch insert": mutate('insert Person { name: "gil" } insert City { name: "rome" }', DEEP),
+    "second branch at a commit": lambda g: g.create_branch(FLAT, f"{DEEP}~1"),
+    "delete branch": lambda g: g.delete_branch(FLAT),
+    "branch again": lambda g: g.create_branch(FLAT, DEEP),
+    "branch delete": mutate('delete City where name = "rome"', FLAT),
+    "second tag": lambda g: g.tag("v2", FLAT),
+    "delete tag": lambda g: g.delete_tag("v1"),
+}
+
 LIVES: dict[str, dict[str, Step]] = {
     "every writer": EVERY_WRITER,
     "spark": ON_SPARK,
+    "names": NAMES,
     "short": dict(list(EVERY_WRITER.items())[:3]),
 }
 
 
 def picture(graph: Graph) -> dict[str, Any]:
-    """What a graph shows: schema, rows and commits of every branch."""
+    """What a graph shows: schema, tags, rows and commits of every branch."""
     return {
         "schema": graph.schema,
+        "tags": {tag.name: tag.commit_id for tag in graph.tags()},
         "branches": {
             branch: {
                 "rows": sorted(

@@ -195,9 +195,10 @@ class Coordinator:
         Raises:
             CommitNotFound: No branch knows it.
         """
-        # Often the caller has just made it: what is known costs no scan.
+        # Often the caller has just made it: what is known costs no scan. Main, where no commit is
+        # ever dropped, needs no look at the store either.
         received: GraphCommit | None = None
-        for state in self.states.newest_first():
+        for state in sorted(self.states.newest_first(), key=lambda each: each.branch != MAIN):
             found = find_known_commit(state, commit_id)
             if found is not None and self._is_still_known(state, commit_id):
                 if found.manifest_version:

@@ -40,6 +40,7 @@ from omnigraph.storage.reads import CREATED
 _ADDED = ("table_version", "graph_commit", "graph_ancestor")
 """Kinds of rows that a publish adds, and that none replaces."""
 _COLUMNS = [*SCHEMA.names, CREATED]
+_OF_PIN = ["table_version", "table_branch", "row_count", "metadata"]
 _OF_STATE = IsIn("object_type", pa.array(STATE_TYPES, pa.utf8()))
 _Numbers = npt.NDArray[Any]
 
@@ -107,14 +108,16 @@ class LineStates:
         if not self.settled <= version <= self.newest.version:
             return None
         found = {key: pins.at(version) for key, pins in self.registered.items()}
-        return {
-            key: self._to_entry(key, pin[0])
+        places = {
+            key: pin[0]
             for key, pin in found.items()
             if pin is not None and self.newest.hidden.get(key, -1) < pin[1]
         }
+        # All of them in one call: a call for each costs more than all that is read.
+        rows = self.pins.take(pa.array(list(places.values()), pa.int64())).to_pylist()
+        return {key: self._to_entry(key, row) for key, row in zip(places, rows, strict=True)}
 
-    def _to_entry(self, key: str, place: int) -> TableEntry:
-        [row] = self.pins.slice(place, 1).to_pylist()
+    def _to_entry(self, key: str, row: Mapping[str, Any]) -> TableEntry:
         return TableEntry(
             table_key=key,
             table_path=self.newest.paths[key],
@@ -137,7 +140,7 @@ def read_line_states(control: ControlTable, state: ManifestState) -> LineStates:
     return LineStates(
         newest=state,
         settled=settled,
-        pins=pins,
+        pins=pins.select(_OF_PIN),
         registered=dict(sorted(_group_pins(pins).items())),
         every=_group_pins(kinds["table_version"]),
         hidden_paths=frozenset(list_locations(select_tombstones(kinds["table_tombstone"]))),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +23,7 @@ from omnigraph.manifest.vector_models import models_from_text, models_to_text
 
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError)
 """What reading a damaged text raises."""
+_ENTRY_FIELDS = [each.name for each in fields(TableEntry)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def states_to_text(states: Sequence[Snapshot], facts: Mapping[str, Any] | None =
             positions.setdefault(entry, len(positions))
     value = {
         **(facts or {}),
-        "entries": [asdict(entry) for entry in positions],
+        "entries": [_entry_to_json(entry) for entry in positions],
         "states": [
             {
                 "commit": _commit_to_json(state.head),
@@ -80,6 +81,11 @@ def find_forks(states: Iterable[Shown]) -> set[tuple[str, str]]:
 
 def _checksum(value: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+def _entry_to_json(entry: TableEntry) -> dict[str, Any]:
+    # Its fields are plain values, which `asdict` would copy at ten times the cost.
+    return {name: getattr(entry, name) for name in _ENTRY_FIELDS}
 
 
 def _commit_to_json(commit: GraphCommit) -> dict[str, Any]:

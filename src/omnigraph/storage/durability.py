@@ -110,13 +110,13 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(SYNCS_AT_ONCE, "omnigraph-sync")
 
 
-def sync_tree(top: str) -> None:
-    """Flush a directory, everything below it, and its entry in the parent."""
+def sync_tree(top: str, more: Iterable[str] = ()) -> None:
+    """Flush a directory, everything below it, its entry in the parent, and more side by side."""
     found: list[str] = []
     for directory, _, files in os.walk(top, topdown=False):
         found.extend(os.path.join(directory, name) for name in files)
         found.append(directory)
-    sync_paths([*found, os.path.dirname(top)])
+    sync_paths([*found, os.path.dirname(top), *more])
 
 
 def with_parents(paths: Iterable[str], top: str) -> list[str]:

@@ -24,7 +24,7 @@ from omnigraph.errors import (
 )
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener
-from omnigraph.storage.durability import Durability, sync_paths, sync_tree, with_parents
+from omnigraph.storage.durability import Durability, sync_tree, with_parents
 from omnigraph.storage.handles import BranchInfo
 from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import transaction_file
@@ -62,11 +62,11 @@ class Forks:
             raise
         if self.durability == "power" and source.is_local:
             with lance_errors("flushing a fork", fork):
-                sync_tree(fork.physical_uri)
                 # `a/b` lies below directories that may be new as well; that of `b` is synced.
                 above = with_parents([fork.physical_uri], source.uri)[2:]
                 ref = with_parents([f"{source.uri}/{ref_file(branch)}"], source.uri)
-                sync_paths([*above, *ref])
+                # Both have their names already: a cut may leave the ref alone in any order.
+                sync_tree(fork.physical_uri, [*above, *ref])
         self.recorder.record_fork(fork, version, transaction_file(made))
         record(forks=1)
         return fork

@@ -49,13 +49,16 @@ class PowerCut:
 
     @contextmanager
     def mark_unfinished(self, branch: str | None = None) -> Iterator[None]:
-        """Mark a branch during a commit that no sidecar covers: it may not be on the disk yet."""
+        """Mark a branch during a commit that no sidecar covers: it may not be on the disk yet.
+
+        A mark that a power cut brings back has what it marked looked at, and found to be whole.
+        """
         mark = f"{self._uri}/{_UNFINISHED}/{quote(branch or '', safe='')}.mark"
         if self._is_local:
             self._forks.texts.write_text(mark, "")
         yield
         if self._is_local:
-            self._forks.texts.delete(mark)
+            self._forks.texts.delete(mark, is_lasting=False)
 
     def list_unfinished(self) -> set[str | None]:
         """The branches on which a marked commit was begun and not ended."""

@@ -130,7 +130,8 @@ class LocalTextStore(TextStore):
             with os.fdopen(descriptor, "wb") as file:
                 file.write(text.encode())
             if self.durability == "power":
-                sync_paths([temporary, *after])
+                # Of an empty file there is nothing but its name, which is synced after this.
+                sync_paths([*([temporary] if text else []), *after])
             yield temporary
         finally:
             # After a rename there is nothing left to remove.
