@@ -196,7 +196,7 @@ class _Inspection:
             listed = self.listed.get(path)
             if listed is not None:
                 present.append((path, listed, recorded[path]))
-            # Copies of an earlier Omnigraph recorded refs with the main lineage, which they outlive.
+            # An earlier Omnigraph recorded refs that it copied with the main lineage.
             elif not is_being_cleaned and not path.startswith(f"{REFS}/"):
                 yield FileProblem(path, MISSING)
         compare = partial(_compare_file, self.files, self.content)
