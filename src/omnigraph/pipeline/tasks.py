@@ -35,7 +35,7 @@ def _spread_over_tasks(
     count = max(1, min(len(items), runner.parallelism * _TASKS_PER_CORE))
     # Dealt out: neighbours are often alike, and the largest would come together.
     groups = [items[number::count] for number in range(count) if items]
-    call = partial(_call_each, function)
+    call = partial(call_each, function)
     found = runner.map(call, groups, _report(stage, len(groups)), partial(_sum_rows, rows_of))
     return [found[place % count][place // count] for place in range(len(items))]
 
@@ -52,5 +52,5 @@ def _sum_rows(rows_of: Callable[[Result], int], results: Sequence[Result]) -> in
     return sum(map(rows_of, results))
 
 
-def _call_each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+def call_each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     return [function(item) for item in items]
