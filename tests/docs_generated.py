@@ -26,7 +26,7 @@ import typer
 from typer.core import TyperGroup
 
 from omnigraph import compile_query, errors
-from omnigraph.cli.app import app
+from omnigraph.cli.app import build_app
 from omnigraph.compiler.codes import LINT_CODES, TYPE_CODES
 from omnigraph.errors import OmnigraphError, TypeCheckError
 from tests.docs_blocks import PAGES, ROOT, answer_of, blocks_of, expected_of, named_schema
@@ -111,7 +111,7 @@ def help_text(command: str) -> str:
 @cache
 def _command_tree() -> TyperGroup:
     """Every command. To build it takes as long as to print the help of fifty of them."""
-    tree = typer.main.get_command(app)
+    tree = typer.main.get_command(build_app())
     assert isinstance(tree, TyperGroup)
     return tree
 

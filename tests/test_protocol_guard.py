@@ -34,7 +34,6 @@ OTHERS = {
     ("write/purge.py", "commit_staged"): "empties a table that no branch shows",
     ("upkeep/repair.py", "publish"): "shows what something else has written; nothing moves",
     ("undo_calls.py", "restore"): "the call of a graph of that name, which is a merge",
-    ("cli/app.py", "restore"): "the command of that name",
     ("server/operations.py", "restore"): "the route of that name",
     ("branch/delete.py", "publish"): "hands commits on to a branch that has merged them; no pins",
     ("transfer/receive.py", "publish"): "shows what another store has written; no HEAD moves",

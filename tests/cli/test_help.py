@@ -10,14 +10,14 @@ from typing import Any
 import typer
 
 from omnigraph.cli import examples
-from omnigraph.cli.app import app
+from omnigraph.cli.app import build_app
 from omnigraph.cli.help_groups import EXAMPLES, GROUPS, OTHERS, group
 from tests.cli.running import run
 
 
 def list_commands() -> dict[str, bool]:
     """Every command, and whether it is hidden."""
-    root = typer.main.get_command(app)
+    root = typer.main.get_command(build_app())
     return {name: each.hidden for name, each in root.commands.items()}  # type: ignore[attr-defined]
 
 
@@ -62,7 +62,7 @@ def parse(line: str, command: Any) -> None:
 
 
 def test_every_command_has_an_example_that_it_understands() -> None:
-    root: Any = typer.main.get_command(app)
+    root: Any = typer.main.get_command(build_app())
     context = root.context_class(root, info_name="omnigraph")
 
     known = dict(list_leaves(root, context))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from omnigraph.cli.app import app
+from omnigraph.cli.app import build_app
 from omnigraph.wire import CODES
 from tests.cli.running import Outcome, run
 from tests.depth import sample
@@ -28,7 +28,7 @@ def list_commands() -> dict[str, Any]:
             else:
                 yield " ".join((*words, name)), each
 
-    return dict(walk(typer.main.get_command(app), ()))
+    return dict(walk(typer.main.get_command(build_app()), ()))
 
 
 def make_up(command: Any, folder: Path) -> list[str]:

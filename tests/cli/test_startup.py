@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph
+from omnigraph.cli.commands import COMMANDS, GROUPS
+
 HEAVY = {
     "httpx",
     "lance",
@@ -22,26 +25,53 @@ HEAVY = {
     "rich",
 } | {"pygls", "lsprotocol"}
 CODE = """
-import json, sys
+import gc, json, sys
+collections = [0, 0, 0]
+def count(phase, info):
+    collections[info["generation"]] += phase == "start"
+gc.callbacks.append(count)
 from omnigraph.cli import main
 sys.argv = ["omnigraph", *sys.argv[1:]]
 try:
     main()
 except SystemExit:
     pass
-print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+print(json.dumps([sorted(sys.modules), collections]), file=sys.stderr)
 """
 
 
 def modules_after(*arguments: str | Path) -> set[str]:
+    return run_and_look(*arguments)[0]
+
+
+def run_and_look(*arguments: str | Path) -> tuple[set[str], list[int]]:
+    """The modules that a command has loaded, and how often the collector ran, by generation."""
     command = [sys.executable, "-c", CODE, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, check=True)
-    return set(json.loads(done.stderr.splitlines()[-1]))
+    modules, collections = json.loads(done.stderr.splitlines()[-1])
+    return set(modules), collections
 
 
 @pytest.mark.parametrize("command", [("--help",), ("load", "--help"), ("version",)])
 def test_help_loads_nothing_heavy(command: tuple[str, ...]) -> None:
     assert not modules_after(*command) & HEAVY
+
+
+def test_a_query_loads_no_other_command_and_what_it_loads_is_not_looked_at_for_garbage(
+    tmp_path: Path,
+) -> None:
+    omnigraph.init(tmp_path / "graph", schema="node Person { name: String @key }").close()
+    text = "query q() { match { $p: Person } return { $p.name } }"
+
+    modules, collections = run_and_look("query", "--store", tmp_path / "graph", "-e", text)
+
+    homes = {f"omnigraph.{each.home.split(':')[0]}" for each in (*COMMANDS, *GROUPS)}
+    assert modules & homes == {"omnigraph.cli.query", "omnigraph.cli.version"}  # `--version`
+    assert "omnigraph.executor.execute" in modules
+    assert not modules & {"pandas", "pyspark", "starlette", "httpx", "rich", "lark", "cedarpy"}
+    assert sum(name.startswith("omnigraph") for name in modules) <= 390
+    assert collections[2] == 0
+    assert sum(collections) <= 30  # A hundred thousand objects: two hundred collections.
 
 
 @pytest.mark.parametrize(("command", "threads"), [("version", "1"), ("serve", None)])

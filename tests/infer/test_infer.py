@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import omnigraph as og
-from omnigraph.cli.app import app
+from omnigraph.cli.app import build_app
 from omnigraph.errors import BadRequestError
 
 AUTHORS = "slug,name,born,country,h index\n" + "".join(
@@ -233,7 +233,7 @@ def test_the_command_writes_what_it_prints_and_overwrites_nothing(tmp_path: Path
     out, mapping = tmp_path / "s.pg", tmp_path / "load.yaml"
     run = CliRunner()
 
-    printed = run.invoke(app, ["schema", "infer", str(tmp_path / "in")])
+    printed = run.invoke(build_app("schema"), ["schema", "infer", str(tmp_path / "in")])
     command = [
         "schema",
         "infer",
@@ -243,11 +243,11 @@ def test_the_command_writes_what_it_prints_and_overwrites_nothing(tmp_path: Path
         "--mapping",
         str(mapping),
     ]
-    written = run.invoke(app, command)
-    again = run.invoke(app, command)
+    written = run.invoke(build_app("schema"), command)
+    again = run.invoke(build_app("schema"), command)
 
     assert printed.stdout == out.read_text()
     assert written.stdout == f"wrote {out}\nwrote {mapping}\n"
     assert "type: Author" in mapping.read_text()
     assert again.exit_code != 0
-    assert run.invoke(app, ["schema", "check", str(out)]).exit_code == 0
+    assert run.invoke(build_app("schema"), ["schema", "check", str(out)]).exit_code == 0

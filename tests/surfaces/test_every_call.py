@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer
 
-from omnigraph.cli.app import app
+from omnigraph.cli.app import build_app
 from omnigraph.graph import Graph
 from omnigraph.server.operations import OPERATIONS
 
@@ -113,7 +113,7 @@ def list_commands(group: Any, *names: str) -> Iterator[tuple[str, Any]]:
         yield from list_commands(each, *names, name)
 
 
-COMMANDS = dict(list_commands(typer.main.get_command(app)))
+COMMANDS = dict(list_commands(typer.main.get_command(build_app())))
 
 
 def takes_server(command: str) -> bool:

@@ -17,6 +17,7 @@ from omnigraph.cli.flags import Capability, Flags
 from omnigraph.cli.graph_commands import GraphCommands, StoreOptions
 from omnigraph.cli.output import print_result, read_text_file
 from omnigraph.cli.progress import show_spinner
+from omnigraph.collection import pause_collection
 from omnigraph.config.scope import DirectScope, Scope, ServedScope, Settings, load_settings
 from omnigraph.config.scope import resolve_scope as resolve
 from omnigraph.dataclass import dataclass
@@ -161,7 +162,8 @@ class Call:
         """
         match self.scope:
             case DirectScope(uri=uri):
-                from omnigraph.cli.local import LocalGraph
+                with pause_collection():
+                    from omnigraph.cli.local import LocalGraph
 
                 actor = self.actor if mode == "rw" else None
                 with (
@@ -185,7 +187,8 @@ class Call:
         Raises:
             AddressError: The graph is behind a server.
         """
-        from omnigraph.graph import open as open_graph
+        with pause_collection():
+            from omnigraph.graph import open as open_graph
 
         scope = self.store_scope
         config = {"embedding": scope.embedding, "retention": scope.retention}
