@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from omnigraph.compiler import bind_params, compile_query, require_read
-from omnigraph.executor import execute, kernels, weights
+from omnigraph.executor import execute, filters, kernels, weights
 from omnigraph.graph import Graph, init
-from omnigraph.index import RuntimeCache, adjacency, relations, thresholds
+from omnigraph.index import RuntimeCache, adjacency, query_memory, relations, thresholds
 from omnigraph.ir.expressions import NOW_PARAMETER, Param
 from omnigraph.ir.query import QueryIR
 from omnigraph.testing.evaluator import GraphData, evaluate, read_graph
@@ -92,7 +92,8 @@ def run_all_ways(
     graph: Graph, data: GraphData, query: Query, warm: RuntimeCache, build_cost: float
 ) -> None:
     """Cold, warm, and as if every table were large: with nothing kept, and edges looked up at this
-    cost of building; then with every set of positions few enough to be listed."""
+    cost of building; then with every set of positions few enough to be listed, and conditions
+    decided on a few rows at a time."""
     ir = require_read(compile_query(query.text, data.catalog))
     params = bind_params(ir.params, query.params) | {NOW_PARAMETER: 0}
     expected = as_texts(evaluate(ir, params, data, with_limit=False))
@@ -108,6 +109,8 @@ def run_all_ways(
         with patch.object(relations, "BUILD_COST", build_cost):
             run(RuntimeCache(budget_bytes=1))
         with (
+            patch.object(query_memory, "UNMEASURED_ROWS", 0),
+            patch.object(filters, "BYTES_PER_PART", 64),
             patch.object(weights, "FEW", 0),
             patch.object(kernels, "FEW", 0),
             patch.object(adjacency, "FEW", 0),

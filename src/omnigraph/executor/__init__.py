@@ -26,7 +26,8 @@ In: the typed query, its parameters, one snapshot. Out: an Arrow table in the sh
     joins.py      rows that share no variable: equal values, else a cross product
     grouping.py   groups by value, aggregates
     wide_groups.py  keys and aggregates that are computed for each row
-    finish.py     groups → rows of the result; counts.py limits, objects.py `$p { * }`
+    finish.py     groups → rows of the result; counts.py limits
+    shown.py      what is returned, in every row; objects.py `$p { * }`
     stream.py     a scan of a type too large to hold; stream_groups.py its aggregates
     sorting.py    rows in the order of several keys
     ranking.py    rows in the order of a search; calls search.py

@@ -21,6 +21,7 @@ from omnigraph.executor.compare import compare
 from omnigraph.executor.functions import call, combine, join_texts, negate
 from omnigraph.executor.members import Members, narrow
 from omnigraph.index.arrays import BoolArray, IntArray
+from omnigraph.index.query_memory import require_bytes
 from omnigraph.ir.arithmetic import result_type
 from omnigraph.ir.expressions import (
     And,
@@ -86,7 +87,7 @@ def evaluate(expression: Scalar, columns: Columns) -> pa.Array:
         case PropertyRef():
             return columns.property(expression)
         case Constant() | Param():
-            return repeat(columns.values.scalar(expression), columns.count)
+            return repeat_value(columns.values.scalar(expression), columns.count)
         case Null(found):
             return pa.nulls(columns.count, found.arrow_type())
         case Arithmetic():
@@ -103,6 +104,13 @@ def evaluate(expression: Scalar, columns: Columns) -> pa.Array:
             return pa.array(true, mask=~known)
         case _:
             assert_never(expression)
+
+
+def repeat_value(value: pa.Scalar, count: int) -> pa.Array:
+    """One value in every row, if that may be held."""
+    if count > 1:
+        require_bytes(count * pa.array([value], value.type).nbytes)
+    return repeat(value, count)
 
 
 def decide(predicate: Predicate, columns: Columns) -> tuple[BoolArray, BoolArray]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,11 @@ from omnigraph.executor.filters import RowColumns
 from omnigraph.executor.finish import GroupColumns, finish_groups
 from omnigraph.executor.grouping import Groups, Key, compute_aggregate, make_groups
 from omnigraph.executor.match import FirstRoots, Wanted, match_rows
-from omnigraph.executor.objects import make_objects
 from omnigraph.executor.ranking import id_columns, rank_rows, tie_columns
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run, Stage, Trace
-from omnigraph.executor.score_columns import Fused, score_rows
+from omnigraph.executor.score_columns import Fused
+from omnigraph.executor.shown import show_columns
 from omnigraph.executor.sorting import SortColumn, array_column, property_column, sort_indices
 from omnigraph.executor.stages import run_stages
 from omnigraph.executor.stream import is_streamed, stream_columns
@@ -33,10 +34,11 @@ from omnigraph.executor.values import Value, Values, column_type, values_of
 from omnigraph.executor.weights import Payload
 from omnigraph.executor.wide_groups import WideGroups, empty_value, group_wide
 from omnigraph.index import RuntimeCache
-from omnigraph.index.arrays import BoolArray, IntArray
+from omnigraph.index.arrays import IntArray
 from omnigraph.index.columns import to_sort_keys
 from omnigraph.index.keys import PlanKey
 from omnigraph.index.notes import notes_to
+from omnigraph.index.query_memory import bounded_memory, hold, letting_go, measure
 from omnigraph.ir.expressions import (
     Aggregate,
     AliasRef,
@@ -50,13 +52,11 @@ from omnigraph.ir.expressions import (
     Nearest,
     NodeRef,
     Null,
-    ObjectRef,
     Param,
     Projected,
     PropertyRef,
     Rrf,
     SortKey,
-    TextMatch,
     Truth,
 )
 from omnigraph.ir.query import Finish, QueryIR
@@ -65,11 +65,13 @@ from omnigraph.ir.wide import is_wide
 from omnigraph.manifest.model import Snapshot
 from omnigraph.nonblocking import may_block
 from omnigraph.planner import Plan, Statistics, make_plan
+from omnigraph.planner.pattern import Pattern
 from omnigraph.storage.tables import TableStorage
 from omnigraph.syntax.query_tree import AggregateFunction
-from omnigraph.types import repeat
 
 _COUNT_BITS = 8
+_FEW_ROWS = 4_096
+"""The positions of so few rows are no bytes to speak of."""
 _EXTREMES = (AggregateFunction.MIN, AggregateFunction.MAX)
 
 
@@ -84,7 +86,8 @@ def execute(
     trace: Trace | None = None,
 ) -> pa.Table:
     """Run a read at a snapshot. `params` has every parameter bound, the instant of `now()` too."""
-    with notes_to(trace.add) if trace is not None else nullcontext():
+    notes = notes_to(trace.add) if trace is not None else nullcontext()
+    with notes, bounded_memory():
         prepared = prepare_query(ir, snapshot, catalog, cache)
         plan, values = prepared.plan, Values(prepared.values, params)
         if not plan.is_point:
@@ -92,8 +95,12 @@ def execute(
         run = Run(snapshot, catalog, tables, cache, values, embedder, trace)
         run.note("planned")
         plan = fill_counts(plan, values)
-        columns = _answer(run, plan)
-        if plan.finish is not None:
+        if plan.finish is None:
+            columns = _answer(run, plan)
+        else:
+            with letting_go():
+                columns = _answer(run, plan)
+            hold(measure(columns))
             columns = _finish(run, plan.finish, columns)
         first, count = cut(plan)
         return pa.Table.from_arrays(columns, schema=prepared.schema).slice(first, count)
@@ -154,19 +161,18 @@ def _round_count(rows: int) -> int:
 
 def _project_rows(run: Run, plan: Plan) -> list[pa.Array]:
     rows, fused = _order_rows(run, plan)
-    return _columns(run, plan, [item.expression for item in plan.returns], rows, fused)
+    shown = [item.expression for item in plan.returns]
+    return show_columns(run, plan.match.pattern, shown, rows, fused)
 
 
 def _order_rows(run: Run, plan: Plan) -> tuple[Rows, Fused]:
     pattern = plan.match.pattern
     if not plan.order:
-        rows = match_rows(run, plan.match, Wanted(limit=plan.limit))
-        run.note("matched", rows.count)
+        rows = _match(run, plan, Wanted(limit=plan.limit))
         return _limit(rows, plan.limit), {}
     first = plan.order[0].expression
     if isinstance(first, (Nearest, Bm25, Rrf)):
-        rows = match_rows(run, plan.match, Wanted(first=_first_roots(plan)))
-        run.note("matched", rows.count)
+        rows = _match(run, plan, Wanted(first=_first_roots(plan)))
         ranked, scores = rank_rows(run, pattern, first, rows, plan.limit)
         positions = ranked.nodes[ranking_variable(first)]
         by_position = np.full(int(positions.max(initial=0)) + 1, np.nan)
@@ -182,11 +188,18 @@ def _order_rows(run: Run, plan: Plan) -> tuple[Rows, Fused]:
         return rows.take(sort_indices(columns, rows.count, plan.limit)[: plan.limit])
 
     cut = None if plan.limit is None else sort
-    rows = match_rows(run, plan.match, Wanted(first=_first_roots(plan), cut=cut))
-    run.note("matched", rows.count)
+    rows = _match(run, plan, Wanted(first=_first_roots(plan), cut=cut))
     rows = sort(rows)
     run.note("sorted", rows.count)
     return _limit(rows, plan.limit), {}
+
+
+def _match(run: Run, plan: Plan, wanted: Wanted) -> Rows:
+    rows = match_rows(run, plan.match, wanted)
+    run.note("matched", rows.count)
+    if rows.count > _FEW_ROWS:
+        hold(rows.nbytes)
+    return rows
 
 
 def _first_roots(plan: Plan) -> FirstRoots | None:
@@ -221,74 +234,6 @@ def _row_column(run: Run, plan: Plan, key: SortKey, rows: Rows, *, descending: b
             return array_column(np.zeros(rows.count, dtype=np.int8))
 
 
-def _columns(
-    run: Run, plan: Plan, expressions: Sequence[Projected], rows: Rows, fused: Fused | None = None
-) -> list[pa.Array]:
-    """The values of every expression in every row; each table is read once."""
-    pattern = plan.match.pattern
-    names: dict[str, dict[str, None]] = {}
-    for expression in expressions:
-        if isinstance(expression, NodeRef):
-            names.setdefault(expression.variable, {})["id"] = None
-        if isinstance(expression, (Nearest, Bm25, Rrf)):
-            continue
-        for ref in expression_refs(expression):
-            names.setdefault(ref.variable, {})[ref.property] = None
-    fetched = {
-        variable: run.view_of(variable, pattern).values(list(wanted), rows.positions(variable))
-        for variable, wanted in names.items()
-    }
-    run.note("fetched", rows.count)
-    return [
-        score_rows(run, pattern, expression, rows, fused or {})
-        if isinstance(expression, (Nearest, Bm25, Rrf))
-        else _column(run, expression, fetched, rows.count)
-        for expression in expressions
-    ]
-
-
-def _column(
-    run: Run, expression: Projected, fetched: dict[str, dict[str, pa.Array]], rows: int
-) -> pa.Array:
-    match expression:
-        case PropertyRef(variable, name):
-            return fetched[variable][name]
-        case NodeRef(variable):
-            return fetched[variable]["id"]
-        case Constant() | Param():
-            return repeat(run.values.to_column_type(expression), rows)
-        case ObjectRef():
-            return make_objects(expression, lambda ref: fetched[ref.variable][ref.property])
-        case Null() | Arithmetic() | Minus() | Call() | Case() | Truth():
-            values = evaluate(expression, FetchedColumns(run.values, fetched, rows))
-            return values.cast(column_type(expression))
-        case _:
-            raise AssertionError("groups and scores are projected elsewhere")
-
-
-@dataclass(frozen=True, slots=True)
-class FetchedColumns:
-    """The columns of a result's rows, by variable and property."""
-
-    values: Values
-    fetched: Mapping[str, Mapping[str, pa.Array]]
-    count: int
-
-    def property(self, ref: PropertyRef) -> pa.Array:
-        return self.fetched[ref.variable][ref.property]
-
-    def search(self, match: TextMatch) -> BoolArray:
-        raise AssertionError(f"{match} is no value")
-
-    def take(self, indices: IntArray) -> FetchedColumns:
-        places = pa.array(indices)
-        taken = {
-            variable: {name: column.take(places) for name, column in columns.items()}
-            for variable, columns in self.fetched.items()
-        }
-        return FetchedColumns(self.values, taken, len(indices))
-
-
 # Groups
 
 
@@ -302,10 +247,8 @@ def _group_rows(run: Run, plan: Plan) -> list[pa.Array]:
         if isinstance(item.expression, (PropertyRef, NodeRef))
     ]
     told_apart = frozenset(key.variable for key in keys)
-    rows = match_rows(
-        run, plan.match, Wanted(payload=Payload(*asked_of_counted(plan)), groups_by=told_apart)
-    )
-    run.note("matched", rows.count)
+    payload = Payload(*asked_of_counted(plan))
+    rows = _match(run, plan, Wanted(payload, groups_by=told_apart))
     if rows.count == 0:
         return _groups_of_nothing(run, plan)
     groups = make_groups(run, pattern, keys, rows)
@@ -319,7 +262,7 @@ def _group_rows(run: Run, plan: Plan) -> list[pa.Array]:
     chosen = rows.take(groups.rows_of(indices))
     # A parameter is a key as well, but one value makes no groups.
     shown = [e for e in (item.expression for item in plan.returns) if not isinstance(e, Aggregate)]
-    key_columns = iter(_columns(run, plan, shown, chosen))
+    key_columns = iter(show_columns(run, pattern, shown, chosen))
     return [
         values[item.expression].take(pa.array(indices))
         if isinstance(item.expression, Aggregate)
@@ -330,32 +273,37 @@ def _group_rows(run: Run, plan: Plan) -> list[pa.Array]:
 
 def _group_wide(run: Run, plan: Plan) -> list[pa.Array]:
     """Groups whose keys and aggregates are computed for each row."""
+    pattern = plan.match.pattern
     expressions = [item.expression for item in plan.returns]
     has_lists = any(isinstance(each, Collect) for each in expressions)
     told_apart = None if has_lists else frozenset(_told_apart(expressions))
-    rows = match_rows(
-        run, plan.match, Wanted(payload=Payload(*asked_of_counted(plan)), groups_by=told_apart)
-    )
-    run.note("matched", rows.count)
+    payload = Payload(*asked_of_counted(plan))
+    rows = _match(run, plan, Wanted(payload, groups_by=told_apart))
     if rows.count == 0:
         return _groups_of_nothing(run, plan)
     if has_lists:
         rows = rows.unfold()
     keys = [each for each in expressions if not isinstance(each, (Aggregate, Collect))]
-    shown = dict(zip(keys, _columns(run, plan, keys, rows), strict=True))
-    varying = [(key, shown[key]) for key in keys if not isinstance(key, (Constant, Param))]
-    groups = group_wide(varying, rows)
+    show = partial(_show_one, run, pattern)
+    varying = [key for key in keys if not isinstance(key, (Constant, Param))]
+    groups = group_wide(run, pattern, varying, rows, show)
     run.note("grouped", groups.count)
-    wide = WideGroups(run, plan, rows, groups, lambda each: _columns(run, plan, [each], rows)[0])
-    first = None if groups.first is None else pa.array(groups.first)
-    found: dict[Projected, pa.Array] = {
-        each: column if first is None else column.take(first) for each, column in shown.items()
-    }
+    wide = WideGroups(run, plan, rows, groups, show)
+    # Of a group one row is read.
+    firsts = rows if groups.first is None else rows.take(groups.first)
+    shown = show_columns(run, pattern, keys, firsts)
+    found: dict[Projected, pa.Array] = dict(zip(keys, shown, strict=True))
+    hold(measure(found.values()))
     for each in expressions:
         if isinstance(each, (Aggregate, Collect)) and each not in found:
             found[each] = wide.compute(each)
+            hold(found[each].nbytes)
     indices = pa.array(_order_found(run, plan, keys, found, rows, groups))
     return [found[each].take(indices).cast(column_type(each)) for each in expressions]
+
+
+def _show_one(run: Run, pattern: Pattern, expression: Projected, rows: Rows) -> pa.Array:
+    return show_columns(run, pattern, [expression], rows)[0]
 
 
 def _told_apart(expressions: Sequence[Projected]) -> Iterator[str]:

@@ -9,14 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import BadRequestError
-from omnigraph.executor.evaluate import Given, decide, evaluate
+from omnigraph.errors import BadRequestError, ResourceLimitError
+from omnigraph.executor.evaluate import Columns, Given, decide, evaluate
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
 from omnigraph.executor.values import Values
 from omnigraph.executor.views import NullableView, UnionView, View, join_selections
 from omnigraph.index import Selection, TableView
 from omnigraph.index.arrays import BoolArray, IntArray
+from omnigraph.index.query_memory import BYTES_HELD, little_room
 from omnigraph.ir.expressions import (
     TYPE_PROPERTY,
     And,
@@ -56,6 +57,8 @@ _MIRRORED = {
     stored.CompareOp.GT: stored.CompareOp.LT,
     stored.CompareOp.GE: stored.CompareOp.LE,
 }
+
+BYTES_PER_PART = 64 * 1024**2
 
 
 def select_positions(
@@ -109,7 +112,7 @@ def _select_in_union(run: Run, view: UnionView, predicates: Sequence[Predicate])
     for predicate in predicates:
         if has_search(predicate) or _reads_type(predicate):
             positions = selection.positions()
-            kept, _ = decide(predicate, ViewColumns(run, view, positions))
+            kept = _decide_in_parts(ViewColumns(run, view, positions), predicate)
             selection = Selection(view.size, positions=positions[kept])
     return selection
 
@@ -134,7 +137,21 @@ def rows_where(run: Run, pattern: Pattern, predicate: Predicate, rows: Rows) -> 
             return np.asarray(compare_nodes(rows.nodes[left.variable], rows.nodes[right.variable]))
         case _:
             count_tried(run, predicate, rows.count)
-            return decide(predicate, RowColumns(run, pattern, rows))[0]
+            return _decide_in_parts(RowColumns(run, pattern, rows), predicate)
+
+
+def _decide_in_parts(rows: Columns, predicate: Predicate) -> BoolArray:
+    """Where a predicate is TRUE: rows with long texts are read in several parts."""
+    if rows.count > 1:
+        try:
+            with little_room(BYTES_PER_PART):
+                return decide(predicate, rows)[0]
+        except ResourceLimitError as error:
+            if error.resource != BYTES_HELD:
+                raise
+        places = np.array_split(np.arange(rows.count), 2)
+        return np.concatenate([_decide_in_parts(rows.take(each), predicate) for each in places])
+    return decide(predicate, rows)[0]
 
 
 def _is_one_key(
@@ -243,7 +260,7 @@ def _check(run: Run, view: TableView, predicate: Predicate, selection: Selection
             return Selection(view.size, mask=found)
         case _:
             positions = selection.positions()
-            kept, _ = decide(predicate, ViewColumns(run, view, positions))
+            kept = _decide_in_parts(ViewColumns(run, view, positions), predicate)
             return Selection(view.size, positions=positions[kept])
 
 

@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.dataclass import dataclass
-from omnigraph.executor.evaluate import Given, decide, evaluate
+from omnigraph.executor.evaluate import Given, decide, evaluate, repeat_value
 from omnigraph.executor.grouping import group_by
 from omnigraph.executor.sorting import array_column, sort_indices
 from omnigraph.executor.values import column_type
 from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.index.columns import rank_values, to_sort_keys
+from omnigraph.index.query_memory import require_bytes
 from omnigraph.ir.expressions import (
     Constant,
     GroupColumn,
@@ -30,7 +31,6 @@ from omnigraph.ir.expressions import (
     TextMatch,
 )
 from omnigraph.ir.query import Finish
-from omnigraph.types import repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class GroupColumns:
         raise AssertionError(f"{match} is no value")
 
     def take(self, indices: IntArray) -> GroupColumns:
+        require_bytes(sum(column.nbytes for column in self.columns))
         places = pa.array(indices)
         taken = [column.take(places) for column in self.columns]
         return GroupColumns(self.values, taken, len(indices))
@@ -58,7 +59,7 @@ class GroupColumns:
             case GroupColumn(place):
                 return self.columns[place]
             case Constant() | Param():
-                return repeat(self.values.scalar(expression), self.count).cast(
+                return repeat_value(self.values.scalar(expression), self.count).cast(
                     column_type(expression)
                 )
             case _:

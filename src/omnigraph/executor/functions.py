@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import BadRequestError, ResourceLimitError
+from omnigraph.index.query_memory import require_bytes
 from omnigraph.syntax.query_tree import ArithmeticOp
 from omnigraph.types import PropertyType, Scalar
 
@@ -64,6 +65,7 @@ def join_texts(parts: Sequence[pa.Array]) -> pa.Array:
             actual=size,
             advice="join fewer texts, or join them in fewer rows: add a filter",
         )
+    require_bytes(size)
     return pc.binary_join_element_wise(*parts, "")
 
 

@@ -94,7 +94,16 @@ def ranks_of(run: Run, pattern: Pattern, ref: PropertyRef, rows: Rows) -> Ranks:
     view = run.view_of(ref.variable, pattern)
     positions = rows.positions(ref.variable)
     ranks = ranks_at(view, ref.property, positions)
-    return ranks or rank_values(view.values([ref.property], positions)[ref.property])
+    if ranks is not None:
+        return ranks
+    if len(positions) <= view.size:
+        return rank_values(view.values([ref.property], positions)[ref.property])
+    # More rows than there are values: each is read once.
+    is_read = np.zeros(view.size, dtype=bool)
+    is_read[positions] = True
+    ranks = rank_values(view.values([ref.property], np.flatnonzero(is_read))[ref.property])
+    place = np.cumsum(is_read) - 1
+    return Ranks(ranks.codes[place[positions]], ranks.values)
 
 
 def _compact(codes: IntArray) -> tuple[IntArray, int]:

@@ -40,6 +40,7 @@ from omnigraph.executor.sorting import first_and_ties, property_column
 from omnigraph.executor.steps import Steps
 from omnigraph.executor.weights import Payload
 from omnigraph.index import Selection
+from omnigraph.index.query_memory import require_bytes
 from omnigraph.planner.plan import MatchPlan, NegationPlan
 
 HELD_BEFORE_FOLDING = 1 << 21
@@ -249,6 +250,7 @@ class _Match:
             held.append(block)
             count += block.count
             require_room(count, ANSWER)
+            _require_bytes(held)
         return join_blocks(held) if held else None
 
     def _cross(self, rows: Rows, others: Rows, tree: TreeStages) -> Iterator[Rows]:
@@ -349,6 +351,7 @@ class _Match:
             count = _count(fresh)
             if self.wanted.limit is not None and count + _count(kept) >= self.wanted.limit:
                 break
+            _require_bytes([*kept, *fresh])
             if count > fold_at:
                 kept.append(self._keep_less(join_blocks(fresh)))
                 fresh = []
@@ -395,6 +398,12 @@ def _staged_rows(run: Run, plan: MatchPlan) -> tuple[Rows, dict[str, Selection]]
     staged = run.staged
     assert staged is not None, "a match that hangs on outer variables is seeded"
     return enter_rows(run, staged.pattern, plan.pattern, staged.rows.take(slice(None)))
+
+
+def _require_bytes(blocks: Sequence[Rows]) -> None:
+    """Refuse blocks that cannot be held, and joined beside that; one is as large as blocks are."""
+    if len(blocks) > 1:
+        require_bytes(2 * sum(block.nbytes for block in blocks))
 
 
 def _count(blocks: Sequence[Rows]) -> int:

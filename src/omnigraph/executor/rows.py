@@ -8,7 +8,6 @@ of the least or greatest value.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 from typing import TypeAlias
@@ -16,9 +15,10 @@ from typing import TypeAlias
 import numpy as np
 
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import BadRequestError, ResourceLimitError
+from omnigraph.errors import ResourceLimitError
 from omnigraph.index.arrays import AnyArray, BoolArray, IntArray
 from omnigraph.index.columns import Ranks
+from omnigraph.index.query_memory import read_limit, require_bytes
 from omnigraph.ir.expressions import Aggregate, PropertyRef
 
 Sums: TypeAlias = "dict[PropertyRef, tuple[AnyArray, AnyArray | None]]"
@@ -88,6 +88,13 @@ class Rows:
         """Whether this is where a match starts: one row that binds nothing and is itself."""
         binds = self.nodes or self.edges or self.sums or self.extremes
         return self.count == 1 and not binds and self.weight is None and self.seeds is None
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of what is bound, and of how many each row stands for."""
+        columns = [*self.nodes.values(), *self.edges.values()]
+        weight = 0 if self.weight is None else self.weight.nbytes
+        return sum(each.nbytes for each in columns) + weight
 
     def positions(self, variable: str) -> IntArray:
         """The positions that a node or edge variable is bound to."""
@@ -183,7 +190,9 @@ class Rows:
             # As many as are still missing when a row's turn comes.
             before = np.cumsum(np.minimum(counts, limit)) - np.minimum(counts, limit)
             counts = np.clip(limit - before, 0, counts)
-        require_room(int(counts.sum()), ANSWER)
+        total = int(counts.sum())
+        require_room(total, ANSWER)
+        require_bytes(total * 8 * (1 + len(self.nodes) + len(self.edges)))
         indices = np.repeat(np.arange(self.count), counts)
         self.weight = None
         return self.take(indices)
@@ -207,7 +216,7 @@ def require_room(rows: int, held: Held) -> None:
 
 def rows_max() -> int:
     """How many rows a query may hold, unless the environment says otherwise."""
-    return _read_limit(ROWS_VARIABLE, ROWS_MAX)
+    return read_limit(ROWS_VARIABLE, ROWS_MAX)
 
 
 def require_effort(rows: int) -> None:
@@ -216,7 +225,7 @@ def require_effort(rows: int) -> None:
     Raises:
         ResourceLimitError: There are more than the limit.
     """
-    limit = _read_limit(LOOKED_AT_VARIABLE, LOOKED_AT_MAX)
+    limit = read_limit(LOOKED_AT_VARIABLE, LOOKED_AT_MAX)
     if rows > limit:
         raise ResourceLimitError(
             "the number of rows that a query looks at",
@@ -227,20 +236,6 @@ def require_effort(rows: int) -> None:
             "values by `in`; "
             f"{LOOKED_AT_VARIABLE} sets the limit",
         )
-
-
-def _read_limit(variable: str, default: int) -> int:
-    """The limit that the environment names, or the default.
-
-    Raises:
-        BadRequestError: It says something that is not a number.
-    """
-    text = os.environ.get(variable)
-    if not text:
-        return default
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise BadRequestError(f"{variable} is '{text}', expected a positive number")
-    return int(text)
 
 
 def multiply(left: AnyArray | int, right: AnyArray | int) -> AnyArray:

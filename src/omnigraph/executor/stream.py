@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.dataclass import dataclass
-from omnigraph.executor.evaluate import decide, evaluate
+from omnigraph.executor.evaluate import decide, evaluate, repeat_value
 from omnigraph.executor.filters import constants_hold, count_tried, split_pushable
 from omnigraph.executor.objects import make_objects
 from omnigraph.executor.run import Run
@@ -26,6 +26,7 @@ from omnigraph.executor.values import Values, column_type
 from omnigraph.index import TableView
 from omnigraph.index.arrays import BoolArray, IntArray
 from omnigraph.index.columns import to_sort_keys
+from omnigraph.index.query_memory import require_bytes
 from omnigraph.ir.expressions import (
     Aggregate,
     AliasRef,
@@ -47,7 +48,6 @@ from omnigraph.ir.expressions import (
 from omnigraph.ir.variables import expression_refs, has_search, predicate_refs
 from omnigraph.ir.wide import is_wide
 from omnigraph.planner.plan import Plan
-from omnigraph.types import repeat
 
 BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_ROWS_MAX = 8_192
@@ -192,15 +192,17 @@ def _rows(run: Run, plan: Plan, scan: _Scan) -> list[pa.Array]:
     wanted = [*expressions, *keys] if not plan.order else [*expressions, *keys, NodeRef("", "")]
     names = list(dict.fromkeys(name for each in wanted for name in _columns_of(each)))
     held: list[pa.Table] = []
-    count = 0
+    count = size = 0
     for batch in scan.batches(names):
         held.append(batch)
         count += batch.num_rows
+        size += batch.nbytes
+        require_bytes(size)
         if plan.limit is not None and not plan.order and count >= plan.limit:
             break
         if plan.limit is not None and count > _ROWS_BEFORE_CUTTING * max(plan.limit, 1_024):
             held = [_order(run, plan, pa.concat_tables(held))]
-            count = held[0].num_rows
+            count, size = held[0].num_rows, held[0].nbytes
     run.note("streamed", count)
     if not held:
         return [pa.array([], column_type(expression)) for expression in expressions]
@@ -231,7 +233,7 @@ def _project(run: Run, expression: Projected, rows: pa.Table) -> pa.Array:
         return make_objects(expression, TableColumns(run.values, rows).property)
     assert not isinstance(expression, (NodeRef, *_NOT_STREAMED))
     if isinstance(expression, (Constant, Param)):
-        return repeat(run.values.to_column_type(expression), rows.num_rows)
+        return repeat_value(run.values.to_column_type(expression), rows.num_rows)
     return evaluate(expression, TableColumns(run.values, rows)).cast(column_type(expression))
 
 
@@ -268,7 +270,7 @@ def _groups(run: Run, plan: Plan, scan: _Scan) -> list[pa.Array] | None:
         indices = sort_indices(columns, partials.groups, plan.limit)
     chosen = pa.array(indices[: plan.limit])
     return [
-        repeat(run.values.to_column_type(each), len(chosen))
+        repeat_value(run.values.to_column_type(each), len(chosen))
         if isinstance(each, (Constant, Param))
         else found[each].take(chosen)
         for each in (item.expression for item in plan.returns)

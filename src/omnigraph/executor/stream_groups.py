@@ -15,10 +15,11 @@ from omnigraph.executor.grouping import best_per_group, group_by, sums_of
 from omnigraph.executor.values import Values
 from omnigraph.index.arrays import AnyArray
 from omnigraph.index.columns import rank_values, to_doubles
+from omnigraph.index.query_memory import require_bytes
 from omnigraph.ir.expressions import Aggregate, Constant, NodeRef, Param, PropertyRef
 from omnigraph.syntax.query_tree import AggregateFunction
 
-_ROWS_BEFORE_FOLDING = 16_384
+ROWS_BEFORE_FOLDING = 16_384
 _EXTREMES = (AggregateFunction.MIN, AggregateFunction.MAX)
 
 
@@ -32,7 +33,7 @@ class Partials:
         self._keys = keys
         self._aggregates = aggregates
         self._held: list[pa.Table] = []
-        self._fold_at = _ROWS_BEFORE_FOLDING
+        self._fold_at = ROWS_BEFORE_FOLDING
         self.rows = 0
         self.groups = 0
 
@@ -41,9 +42,10 @@ class Partials:
         self.rows += batch.num_rows
         self._held.append(self._fold(self._partial(batch)))
         if sum(table.num_rows for table in self._held) > self._fold_at:
+            require_bytes(2 * sum(table.nbytes for table in self._held))
             self._held = [self._fold(pa.concat_tables(self._held))]
             # Twice as many again: with many groups, folding stays in proportion to the rows.
-            self._fold_at = max(_ROWS_BEFORE_FOLDING, 2 * self._held[0].num_rows)
+            self._fold_at = max(ROWS_BEFORE_FOLDING, 2 * self._held[0].num_rows)
 
     def finish(self) -> tuple[list[pa.Array], list[pa.Array]]:
         """The key columns and the aggregates of every group."""

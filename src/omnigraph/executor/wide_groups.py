@@ -13,7 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.dataclass import dataclass
-from omnigraph.executor.grouping import Groups, best_per_group, compute_aggregate, group_by, sums_of
+from omnigraph.executor.grouping import (
+    Groups,
+    best_per_group,
+    compute_aggregate,
+    group_by,
+    ranks_of,
+    sums_of,
+)
 from omnigraph.executor.ranking import tie_columns
 from omnigraph.executor.rows import Rows
 from omnigraph.executor.run import Run
@@ -22,13 +29,23 @@ from omnigraph.executor.values import column_type
 from omnigraph.executor.views import NullableView
 from omnigraph.index.arrays import IntArray
 from omnigraph.index.columns import rank_values, to_doubles, to_sort_keys
-from omnigraph.ir.expressions import Aggregate, Collect, Grouped, NodeRef, Projected, Scalar
+from omnigraph.index.query_memory import require_bytes
+from omnigraph.ir.expressions import (
+    Aggregate,
+    Collect,
+    Grouped,
+    NodeRef,
+    Projected,
+    PropertyRef,
+    Scalar,
+)
 from omnigraph.ir.wide import is_wide
+from omnigraph.planner.pattern import Pattern
 from omnigraph.planner.plan import Plan
 from omnigraph.syntax.query_tree import AggregateFunction
 
-Show: TypeAlias = Callable[[Projected], pa.Array]
-"""Gives an expression in every row."""
+Show: TypeAlias = Callable[[Projected, Rows], pa.Array]
+"""Gives an expression in every one of these rows."""
 
 
 def is_simple(expression: Projected) -> bool:
@@ -56,7 +73,8 @@ class WideGroups:
         if expression.is_distinct:
             return self._count_distinct(expression)
         assert not isinstance(expression.argument, NodeRef)
-        return fold(expression, self.show(expression.argument), self.rows.weight, self.groups)
+        values = self.show(expression.argument, self.rows)
+        return fold(expression, values, self.rows.weight, self.groups)
 
     def _count_distinct(self, aggregate: Aggregate) -> pa.Array:
         codes, space, known = self._codes(aggregate.argument)
@@ -76,13 +94,13 @@ class WideGroups:
             if isinstance(view, NullableView):
                 known = view.known(positions)
             return positions, view.size + 1, known
-        ranks = rank_values(self.show(argument))
-        return ranks.codes.astype(np.int64), ranks.count, ranks.codes > 0
+        pattern = self.plan.match.pattern
+        codes, space = tell_apart(self.run, pattern, argument, self.rows, self.show)
+        return codes, space, codes > 0
 
     def _collect(self, collect: Collect) -> pa.Array:
-        values = self.show(collect.argument)
         keys = [
-            array_column(to_sort_keys(self.show(key)), descending=descending)
+            array_column(to_sort_keys(self.show(key, self.rows)), descending=descending)
             for key, descending in collect.order
         ]
         ties = tie_columns(self.run, self.plan.match.pattern, self.rows)
@@ -91,10 +109,17 @@ class WideGroups:
         )
         of_row = self._of_row()
         if collect.is_distinct:
-            # Of a variable entities are told apart, and not their ids.
-            codes, _ = _tell_apart(collect.argument, values, self.rows)
+            pattern = self.plan.match.pattern
+            codes, _ = tell_apart(self.run, pattern, collect.argument, self.rows, self.show)
             order = first_in_order(codes, order, of_row)
-        return collect_lists(collect, values, order, of_row, self.groups.count)
+        order = order[np.argsort(of_row[order], kind="stable")]
+        # Read in this order: what is taken is the items of the lists, and of repeated values one.
+        values, of_row = self.show(collect.argument, self.rows.take(order)), of_row[order]
+        if values.null_count:
+            known = values.is_valid().to_numpy(zero_copy_only=False)
+            require_bytes(2 * values.nbytes)
+            values, of_row = values.filter(pa.array(known)), of_row[known]
+        return _to_lists(collect, values, of_row, self.groups.count)
 
     def _of_row(self) -> IntArray:
         if self.groups.of_row is None:
@@ -109,9 +134,16 @@ def collect_lists(
     known = values.is_valid().to_numpy(zero_copy_only=False)
     order = order[known[order]]
     order = order[np.argsort(of_row[order], kind="stable")]
-    counts = np.bincount(of_row[order], minlength=groups)
+    # The values of all lists are at most those at hand, in another order.
+    require_bytes(values.nbytes)
+    return _to_lists(collect, values.take(pa.array(order)), of_row[order], groups)
+
+
+def _to_lists(collect: Collect, values: pa.Array, of_row: IntArray, groups: int) -> pa.Array:
+    """One list for each group of these values, which come group by group."""
+    counts = np.bincount(of_row, minlength=groups)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    items = values.take(pa.array(order)).cast(column_type(collect).value_type)
+    items = values.cast(column_type(collect).value_type)
     return pa.ListArray.from_arrays(pa.array(offsets), items)
 
 
@@ -143,19 +175,27 @@ def fold(
     return pa.array(sums, mask=counts == 0)
 
 
-def group_wide(keys: Sequence[tuple[Projected, pa.Array]], rows: Rows) -> Groups:
+def group_wide(
+    run: Run, pattern: Pattern, keys: Sequence[Projected], rows: Rows, show: Show
+) -> Groups:
     """Group rows by values of any type, and by entities; without any there is one group."""
     if not keys:
         return Groups(1, np.zeros(rows.count, dtype=np.int64), np.zeros(1, dtype=np.int64))
-    return group_by((_tell_apart(key, values, rows) for key, values in keys), rows.count)
+    return group_by((tell_apart(run, pattern, key, rows, show) for key in keys), rows.count)
 
 
-def _tell_apart(key: Projected, values: pa.Array, rows: Rows) -> tuple[IntArray, int]:
-    if isinstance(key, NodeRef):
+def tell_apart(
+    run: Run, pattern: Pattern, expression: Projected, rows: Rows, show: Show
+) -> tuple[IntArray, int]:
+    """A number for each row, the same for equal values, and a number that is above all of them."""
+    if isinstance(expression, NodeRef):
         # Nodes of two types may have one id.
-        positions = rows.positions(key.variable)
+        positions = rows.positions(expression.variable)
         return positions, int(positions.max(initial=0)) + 1
-    ranks = rank_values(values)
+    if isinstance(expression, PropertyRef):
+        ranks = ranks_of(run, pattern, expression, rows)
+    else:
+        ranks = rank_values(show(expression, rows))
     return ranks.codes.astype(np.int64), ranks.count
 
 

@@ -6,6 +6,7 @@ In: tables of a snapshot. Out: positions, decoded columns and adjacency, by tabl
     keys.py         what the cache files entries under
     thresholds.py   from which sizes and how many uses on it pays to derive something
     notes.py        what reading did, for `explain`
+    query_memory.py the bytes that a query holds, refused before they are built
     selection.py    a set of row positions
     arrays.py       the NumPy arrays that hold positions, masks and weights
     columns.py      decoded values and their ranks

@@ -28,6 +28,7 @@ from omnigraph.index.keys import ColumnKey, IdIndexKey, NumbersKey, RowIdsKey, T
 from omnigraph.index.notes import note
 from omnigraph.index.number_masks import number_mask
 from omnigraph.index.patches import Moves
+from omnigraph.index.query_memory import read_in_parts, require_bytes, take
 from omnigraph.index.selection import Selection
 from omnigraph.index.text_parts import TextReader
 from omnigraph.index.value_lookup import ValueLookup
@@ -46,8 +47,6 @@ _IDS_GONE_MAX = 16_384
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 _FEW_PER_ID = 64
 """So many ids are hashed for one that is looked up, or the whole column is not worth an index."""
-
-
 _ROWS_LISTED_PER_FETCH = 65_536
 """How many row ids Lance lists, once for each version, in the time that a fetch by place loses."""
 
@@ -320,27 +319,30 @@ class TableView:
         """The values at these positions, from one pass that holds a batch at a time."""
         note(f"streamed {name} of {self.table_key}", len(positions))
         distinct, index = np.unique(positions, return_inverse=True)
-        parts, first = [pa.array([], self.types[name])], 0
+        parts, first, held = [pa.array([], self.types[name])], 0, 0
         for batch in self.batches([name], [], rows=BATCH_ROWS):
             last = first + batch.num_rows
             here = distinct[np.searchsorted(distinct, first) : np.searchsorted(distinct, last)]
             if len(here):
                 parts.append(batch.column(0).take(pa.array(here - first)))
+                held += parts[-1].nbytes
+                require_bytes(held)
             first = last
-        return pa.concat_arrays(parts).take(pa.array(index))
+        return take(pa.concat_arrays(parts), index, to_arrow(index))
 
     def _fetch(self, names: list[str], positions: IntArray) -> dict[str, pa.Array]:
         distinct, index = np.unique(positions, return_inverse=True)
         note(f"fetched {', '.join(names)} of {self.table_key}", len(distinct))
         self._fetches += 1
+        fetched = read_in_parts(lambda part: self._fetch_distinct(names, part), distinct)
+        indices = to_arrow(index)
+        return {name: take(fetched.column(name).combine_chunks(), index, indices) for name in names}
+
+    def _fetch_distinct(self, names: list[str], positions: IntArray) -> pa.Table:
         reads = self._tables.reads
         if self._fetches * _ROWS_LISTED_PER_FETCH <= self.size:
-            rows = reads.take_places(self.handle, distinct.tolist(), names)
-        else:
-            row_ids = self.row_ids().ids[distinct]
-            rows = reads.take_rows(self.handle, row_ids.tolist(), names)
-        indices = pa.array(index)
-        return {name: rows.column(name).combine_chunks().take(indices) for name in names}
+            return reads.take_places(self.handle, positions.tolist(), names)
+        return reads.take_rows(self.handle, self.row_ids().ids[positions].tolist(), names)
 
     # Selections
 
@@ -451,4 +453,4 @@ def _pick(column: pa.Array, positions: IntArray) -> pa.Array:
     """The values at these positions. A single one, as most look-ups want, costs no kernel."""
     if len(positions) == 1:
         return column.slice(int(positions[0]), 1)
-    return column.take(to_arrow(positions))
+    return take(column, positions, to_arrow(positions))
