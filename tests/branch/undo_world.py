@@ -285,7 +285,8 @@ class UndoWorld(World):
         keep = self.random.choice([1, 3])
         self.log.append(f"cleanup {keep}")
         report = self.graph.cleanup(keep=keep, confirm=True)
-        assert [each.error for each in report.tables if each.error] == [], self.log
+        errors = [each.error for each in report.tables if each.error]
+        assert errors == [], (errors, self.log)
         kept = {each for name in self.heads for each in self.line(name)[:keep]}
         self.may_be_gone = set(self.ids) - (kept - self.may_be_gone)
         self.count("cleanup")

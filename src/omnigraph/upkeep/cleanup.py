@@ -358,6 +358,8 @@ class _Job:
         hit(Failpoint.CLEANUP_TABLE_GC)
         tables = self.environment.tables
         is_needed = path in self.needed.floors or path in self.needed.single
+        if not is_needed and not tables.exists(tables.root.child(path)):
+            return Removed()  # a copy has no tables that no state names
         if not is_needed and self.confirm and self.grace is None:
             # Dropped, and in no commit that is kept: even its latest version may be removed.
             empty_table(tables, tables.root.table(path))

@@ -1,4 +1,4 @@
-"""Branches of a copy are deleted: nothing goes along, and nothing is missed."""
+"""What a copy no longer has, or never had: nothing goes along with it, and nothing is missed."""
 
 from __future__ import annotations
 
@@ -50,3 +50,18 @@ def test_the_files_of_a_branch_that_was_copied_and_deleted_are_not_missed(
     assert find_damage(tmp_path / "copy") == []
     recorded = [each.read_text() for each in (tmp_path / "copy").rglob("_checksums/files.log")]
     assert not any("team%2Fb.json" in each for each in recorded)
+
+
+def test_a_copy_is_cleaned_of_a_type_that_was_dropped_before(tmp_path: Path) -> None:
+    """It has no table of the type, since no state of it names one."""
+    graph = new_graph(tmp_path / "graph", self_care=False)
+    before = graph.schema
+    graph.apply_schema(f"{before}\nnode Pet {{ name: String @key }}\n")
+    graph.mutate('query q() { insert Pet { name: "rex" } }')
+    graph.apply_schema(before, allow_data_loss=True)
+    og.clone(graph.uri, tmp_path / "copy", durability="process")
+
+    with og.open(tmp_path / "copy", **OPTIONS) as copy:
+        report = copy.cleanup(keep=1, confirm=True)
+
+    assert [each.error for each in report.tables if each.error] == []
