@@ -5,7 +5,7 @@ the review.
 
     inputs     schema, query; of a migration `desired`; of a plan `counts`, the rows of each table;
                of a run `data`, `params`, and a `mutation` that comes before the query
-    answers    tree, catalog, ir, plan, rows, error
+    answers    tree, catalog, ir, plan, rows, error; of lint `findings`
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import pytest
 import omnigraph as og
 from omnigraph import build_catalog, compile_query, parse_query, parse_schema, plan_migration
 from omnigraph.compiler import require_read
+from omnigraph.compiler.lint import lint
 from omnigraph.errors import OmnigraphError
 from omnigraph.ir import format_ir
 from omnigraph.planner import Statistics, format_plan, make_plan
@@ -96,12 +97,24 @@ def error_of(case: Sections) -> str:
     return "(no error)"
 
 
+def findings_of(case: Sections) -> str:
+    """What lint says of the file, then of each of its queries."""
+    catalog = build_catalog(parse_schema(case["schema"], name="case.pg"))
+    report = lint(catalog, case["query"], query_path="case.gq", schema_source={"kind": "case"})
+    lines = [f"{each.severity} {each.code}: {each.message}" for each in report.findings]
+    for each in report.results:
+        lines += [] if each.error is None else [f"query '{each.name}' cannot run: {each.error}"]
+        lines += [f"query '{each.name}': {warning}" for warning in each.warnings]
+    return "\n".join(lines) or "(no findings)"
+
+
 ANSWERS: dict[str, Callable[[Sections], str]] = {
     "tree": tree_of,
     "catalog": catalog_of,
     "plan": plan_of,
     "ir": ir_of,
     "rows": rows_of,
+    "findings": findings_of,
     "error": error_of,
 }
 

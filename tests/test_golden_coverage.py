@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import omnigraph.compiler
 from omnigraph import build_catalog, compile_query, parse_query, parse_schema
-from omnigraph.compiler.codes import TYPE_CODES
+from omnigraph.compiler.codes import LINT_CODES, TYPE_CODES
 from omnigraph.compiler.functions import list_functions
 from omnigraph.ir import expressions, mutations, query
 from omnigraph.planner import Statistics, make_plan, pattern, plan, trees
@@ -113,6 +115,21 @@ def test_every_form_of_a_plan_has_a_case() -> None:
     }
     modes = {form for form in list_forms(query) if form.startswith(("Direction.", "WalkMode."))}
     assert (list_forms(plan, pattern, trees) | modes) - seen == parts
+
+
+def test_every_code_is_in_the_table_of_codes() -> None:
+    """Which the tests below go by."""
+    source = Path(omnigraph.compiler.__file__).parent.parent
+    texts = [path.read_text() for path in source.rglob("*.py") if path.name != "codes.py"]
+    used = set(re.findall(r'"(T[0-9]{1,2}|[LQ][0-9]{3})"', "".join(texts)))
+
+    assert used - {*TYPE_CODES, *LINT_CODES} == set()
+
+
+def test_every_code_of_lint_has_findings() -> None:
+    texts = " ".join(case["findings"] for case in list_cases("findings"))
+
+    assert {code for code in LINT_CODES if f"{code}:" not in texts} == set()
 
 
 def test_every_code_has_an_error() -> None:
