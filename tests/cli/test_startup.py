@@ -69,7 +69,7 @@ def test_a_query_loads_no_other_command_and_what_it_loads_is_not_looked_at_for_g
     assert modules & homes == {"omnigraph.cli.query", "omnigraph.cli.version"}  # `--version`
     assert "omnigraph.executor.execute" in modules
     assert not modules & {"pandas", "pyspark", "starlette", "httpx", "rich", "lark", "cedarpy"}
-    assert sum(name.startswith("omnigraph") for name in modules) <= 390
+    assert sum(name.startswith("omnigraph") for name in modules) <= 365
     assert collections[2] == 0
     assert sum(collections) <= 30  # A hundred thousand objects: two hundred collections.
 

@@ -11,7 +11,8 @@ import pytest
 from omnigraph.catalog import Catalog, build_catalog
 from omnigraph.compiler import compile_query
 from omnigraph.errors import TypeCheckError
-from omnigraph.syntax import parse_query, parse_schema, print_query
+from omnigraph.syntax import parse_query, parse_schema
+from omnigraph.syntax.print_query import print_query
 
 PAGE = (Path(__file__).parents[1] / "conformance" / "examples.md").read_text("utf-8")
 SCHEMA = re.findall(r"^```pg\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)[0]

@@ -32,14 +32,14 @@ What goes in is a tree; what comes out is a `Catalog`, its JSON, or a plan:
     aliases.py        identities that a merge found to be the same
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from omnigraph.catalog.accepted import catalog_from_json, catalog_to_json
-from omnigraph.catalog.aliases import unify
-from omnigraph.catalog.build import build_catalog
-from omnigraph.catalog.compare import list_differences
-from omnigraph.catalog.identity import FIRST_ID
-from omnigraph.catalog.layout import arrow_schema, index_kind, list_declared_indexes
-from omnigraph.catalog.migration import MigrationPlan, plan_migration
 from omnigraph.catalog.model import (
+    FIRST_ID,
     Backfill,
     Cardinality,
     Catalog,
@@ -56,26 +56,70 @@ from omnigraph.catalog.model import (
     Range,
     TypeKind,
 )
-from omnigraph.catalog.patterns import compile_pattern
-from omnigraph.catalog.steps import (
-    AddConstraint,
-    AddProperty,
-    AddType,
-    ChangeCardinality,
-    ChangeType,
-    DropConstraint,
-    DropMode,
-    DropProperty,
-    DropType,
-    ExtendEnum,
-    MigrationStep,
-    RenameProperty,
-    RenameType,
-    UnsupportedChange,
-    UpdatePropertyMetadata,
-    UpdateTypeMetadata,
-)
-from omnigraph.catalog.type_changes import Tier
+
+if TYPE_CHECKING:
+    from omnigraph.catalog.aliases import unify
+    from omnigraph.catalog.build import build_catalog
+    from omnigraph.catalog.compare import list_differences
+    from omnigraph.catalog.layout import arrow_schema, index_kind, list_declared_indexes
+    from omnigraph.catalog.migration import MigrationPlan, plan_migration
+    from omnigraph.catalog.patterns import compile_pattern
+    from omnigraph.catalog.steps import (
+        AddConstraint,
+        AddProperty,
+        AddType,
+        ChangeCardinality,
+        ChangeType,
+        DropConstraint,
+        DropMode,
+        DropProperty,
+        DropType,
+        ExtendEnum,
+        MigrationStep,
+        RenameProperty,
+        RenameType,
+        UnsupportedChange,
+        UpdatePropertyMetadata,
+        UpdateTypeMetadata,
+    )
+    from omnigraph.catalog.type_changes import Tier
+
+# What makes and compares catalogues is imported on first use: a read has one that was accepted.
+_NAMES = {
+    "aliases": ("unify",),
+    "build": ("build_catalog",),
+    "compare": ("list_differences",),
+    "layout": (
+        "arrow_schema",
+        "index_kind",
+        "list_declared_indexes",
+    ),
+    "migration": (
+        "MigrationPlan",
+        "plan_migration",
+    ),
+    "patterns": ("compile_pattern",),
+    "steps": (
+        "AddConstraint",
+        "AddProperty",
+        "AddType",
+        "ChangeCardinality",
+        "ChangeType",
+        "DropConstraint",
+        "DropMode",
+        "DropProperty",
+        "DropType",
+        "ExtendEnum",
+        "MigrationStep",
+        "RenameProperty",
+        "RenameType",
+        "UnsupportedChange",
+        "UpdatePropertyMetadata",
+        "UpdateTypeMetadata",
+    ),
+    "type_changes": ("Tier",),
+}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 __all__ = [
     "FIRST_ID",
@@ -123,3 +167,11 @@ __all__ = [
     "plan_migration",
     "unify",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'omnigraph.catalog' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"omnigraph.catalog.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

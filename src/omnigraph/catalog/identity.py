@@ -15,12 +15,10 @@ from dataclasses import field
 from typing import TypeAlias, TypeVar
 
 from omnigraph.catalog.annotations import PropertyDraft, RenameHint
-from omnigraph.catalog.model import Catalog, EdgeType, InterfaceType, NodeType, TypeKind
+from omnigraph.catalog.model import FIRST_ID, Catalog, EdgeType, InterfaceType, NodeType, TypeKind
 from omnigraph.catalog.validate import EdgeDraft, InterfaceDraft, NodeDraft, SchemaDraft
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import IdentityError, did_you_mean
-
-FIRST_ID = 1
 
 TypeDraft: TypeAlias = InterfaceDraft | NodeDraft | EdgeDraft
 AcceptedType: TypeAlias = InterfaceType | NodeType | EdgeType

@@ -23,6 +23,7 @@ EDGE_ENDS = ("src", "dst")
 EDGE_COLUMNS = ("id", *EDGE_ENDS)
 
 
+FIRST_ID = 1
 DEFAULT = "default"
 """The annotation that holds the default of a property."""
 

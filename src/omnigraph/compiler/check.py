@@ -11,7 +11,6 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.compiler.check_counts import check_count, check_offset
 from omnigraph.compiler.check_having import check_having, make_finish
 from omnigraph.compiler.check_match import check_pattern
-from omnigraph.compiler.check_mutations import check_mutation
 from omnigraph.compiler.check_order import check_order
 from omnigraph.compiler.check_params import check_params, param_scope
 from omnigraph.compiler.check_returns import check_returns
@@ -29,6 +28,8 @@ def check_query(query: QueryDecl, catalog: Catalog) -> TypedQuery:
     params = check_params(query.params, catalog)
     scope = param_scope(params, catalog)
     if query.is_mutation:
+        from omnigraph.compiler.check_mutations import check_mutation  # five modules
+
         return check_mutation(query, params, scope)
     stages = check_stages(query.stages, scope)
     pattern = check_pattern(query.match, scope)

@@ -15,7 +15,8 @@ from typing import Any
 
 from omnigraph.errors import BadRequestError, with_suggestion
 from omnigraph.manifest.checks import Check
-from omnigraph.syntax import parse_query, print_query
+from omnigraph.syntax import parse_query
+from omnigraph.syntax.print_query import print_query
 from omnigraph.syntax.query_tree import QueryTree
 from omnigraph.yaml_fields import to_plain
 from omnigraph.yaml_text import Problems, read_yaml

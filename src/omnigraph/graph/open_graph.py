@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.catalog import build_catalog
 from omnigraph.errors import BadRequestError, GraphNotFound
 from omnigraph.graph.arguments import check_call
 from omnigraph.graph.graph import Graph
@@ -46,6 +45,8 @@ def init(
         GraphExists: There is one already.
         BadRequestError: The path is that of a file.
     """
+    from omnigraph.catalog import build_catalog  # only an init needs it
+
     settings = read_settings(spark, config, embedder, embedding_model)
     catalog = build_catalog(parse_schema(schema))
     store = open_store(uri, storage_options, durability, _choose_spread(settings))

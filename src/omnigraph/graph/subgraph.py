@@ -21,7 +21,7 @@ from omnigraph.display import Grid, Sheet, count_noun, show_html, show_text
 from omnigraph.executor.result import json_values
 from omnigraph.graph.arrays import choose_types
 from omnigraph.graph.state_view import StateView
-from omnigraph.syntax import print_query
+from omnigraph.syntax.print_query import print_query
 from omnigraph.syntax.query_tree import QueryTree
 
 NODES_MAX = 5_000

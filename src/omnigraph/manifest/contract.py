@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.catalog import Catalog, build_catalog, catalog_from_json, catalog_to_json
+from omnigraph.catalog import Catalog, catalog_from_json, catalog_to_json
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError, OmnigraphError
 from omnigraph.storage.file_times import Attributes
@@ -121,6 +121,8 @@ def staging_name(name: str) -> str:
 
 def source_hash(source: str) -> str:
     """The hash of what a schema text means."""
+    from omnigraph.catalog import build_catalog  # a text that is read was accepted as its catalogue
+
     return build_catalog(parse_schema(source, name=SOURCE_FILE)).shape_hash
 
 

@@ -24,8 +24,6 @@ from __future__ import annotations
 
 from omnigraph.syntax.parse_query import parse_query
 from omnigraph.syntax.parse_schema import parse_schema
-from omnigraph.syntax.print_query import print_query
-from omnigraph.syntax.print_schema import print_schema
 from omnigraph.syntax.query_tree import QueryTree
 from omnigraph.syntax.schema_tree import SchemaTree
 from omnigraph.syntax.source import NESTING_MAX, SOURCE_BYTES_MAX
@@ -37,6 +35,4 @@ __all__ = [
     "SchemaTree",
     "parse_query",
     "parse_schema",
-    "print_query",
-    "print_schema",
 ]

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from omnigraph.source_text import SourceText
 from omnigraph.syntax.parser import Parser
 from omnigraph.syntax.query_builder import QueryBuilder
 from omnigraph.syntax.query_tree import QueryTree
-from omnigraph.syntax.query_words import QUERY_WORDS
 
-QUERY_PARSER = Parser("query.lark", QueryBuilder(), QUERY_WORDS)
+if TYPE_CHECKING:
+    from omnigraph.syntax.unexpected import Vocabulary
+
+
+def _find_words() -> Vocabulary:
+    from omnigraph.syntax.query_words import QUERY_WORDS
+
+    return QUERY_WORDS
+
+
+QUERY_PARSER = Parser("query.lark", QueryBuilder(), _find_words)
 
 
 def parse_query(text: str, name: str = "query.gq") -> QueryTree:

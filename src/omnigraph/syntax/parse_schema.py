@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from omnigraph.source_text import SourceText
 from omnigraph.syntax.parser import Parser
 from omnigraph.syntax.schema_builder import SchemaBuilder
 from omnigraph.syntax.schema_tree import SchemaTree
-from omnigraph.syntax.schema_words import SCHEMA_WORDS
 
-SCHEMA_PARSER = Parser("schema.lark", SchemaBuilder(), SCHEMA_WORDS)
+if TYPE_CHECKING:
+    from omnigraph.syntax.unexpected import Vocabulary
+
+
+def _find_words() -> Vocabulary:
+    from omnigraph.syntax.schema_words import SCHEMA_WORDS
+
+    return SCHEMA_WORDS
+
+
+SCHEMA_PARSER = Parser("schema.lark", SchemaBuilder(), _find_words)
 
 
 def parse_schema(text: str, name: str = "schema.pg") -> SchemaTree:

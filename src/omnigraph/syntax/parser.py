@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +11,23 @@ from omnigraph.errors import ParseError
 from omnigraph.source_text import SourceText
 from omnigraph.syntax.grammar import Rejected, list_starts, load_grammar, run_grammar
 from omnigraph.syntax.source import admit, printable
-from omnigraph.syntax.unexpected import Vocabulary, describe, name_expected
 
 if TYPE_CHECKING:
     from omnigraph.syntax.grammar import Grammar
+    from omnigraph.syntax.unexpected import Vocabulary
     from omnigraph.syntax.words import Words
 
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """One language: its grammar file, what to build, and how to speak of failures."""
+    """One language: its grammar file, what to build, and how to speak of failures.
+
+    The words for failures come last: a text that follows the grammar never needs them.
+    """
 
     grammar_file: str
     builder: object
-    vocabulary: Vocabulary
+    find_vocabulary: Callable[[], Vocabulary]
 
     def parse(self, source: SourceText) -> Any:
         """Return what the builder makes of the text.
@@ -37,7 +41,9 @@ class Parser:
             try:
                 return run_grammar(grammar, text)
             except Rejected as rejected:
-                raise describe(grammar, self.vocabulary, text, rejected) from None
+                from omnigraph.syntax.unexpected import describe
+
+                raise describe(grammar, self.find_vocabulary(), text, rejected) from None
         except ParseError as error:
             raise error.with_source(printable(source)) from None
 
@@ -50,6 +56,9 @@ class Parser:
 
         None when no text begins like this.
         """
+        from omnigraph.syntax.unexpected import name_expected
+
+        vocabulary = self.find_vocabulary()
         try:
             text = admit(beginning)
             grammar = load_grammar(self.grammar_file, self.builder)
@@ -57,10 +66,10 @@ class Parser:
         except Rejected as rejected:
             if rejected.offset < len(text):
                 return None
-            return name_expected(grammar, self.vocabulary, rejected.expected)
+            return name_expected(grammar, vocabulary, rejected.expected)
         except ParseError:
             return None
-        return name_expected(grammar, self.vocabulary, list_starts(grammar))
+        return name_expected(grammar, vocabulary, list_starts(grammar))
 
 
 @cache
