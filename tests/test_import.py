@@ -53,7 +53,7 @@ def test_a_graph_is_opened_and_asked_without_pandas_spark_or_web(tmp_path: Path)
     assert not modules & {"omnigraph.catalog.build", "omnigraph.compiler.check_mutations"}
     assert not modules & {"omnigraph.syntax.unexpected", "omnigraph.syntax.query_places"}
     # Each costs an eighth of a millisecond: a module that only some calls need is imported there.
-    assert sum(name.startswith("omnigraph") for name in modules) <= 445
+    assert sum(name.startswith("omnigraph") for name in modules) <= 325
     assert len(modules) <= 640
 
 
