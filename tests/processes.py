@@ -20,5 +20,6 @@ PROCESSES.set_forkserver_preload(
         "tests.storage.racers",
         "tests.model.history_actors",
         "tests.warm",
+        "omnigraph.server.write_worker",
     ]
 )

@@ -28,6 +28,7 @@ from omnigraph.server.call import Serving
 from omnigraph.server.reload import Source
 from omnigraph.server.settings import ServedGraph, ServerSettings
 from omnigraph.server.traces import NO_TRACES, Traces
+from tests.http import warm_writes  # noqa: F401 — how the servers here start their processes
 
 SCHEMA = """
 node Person { slug: String @key  name: String?  age: I32?  born: Date? }

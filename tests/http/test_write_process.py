@@ -19,12 +19,14 @@ import pytest
 import omnigraph as og
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint
 from omnigraph.pipeline.engine import MASTER_VARIABLE, PART_BYTES_VARIABLE
+from omnigraph.server import write_process
 from omnigraph.server.graphs import OpenGraph
 from omnigraph.server.jobs import LONG_BYTES
 from omnigraph.server.settings import ServedGraph
 from tests.depth import IS_TORTURE, sample
 from tests.http.serving import INSERT, Client, Served, make_graph, ndjson, served, single
 from tests.http.test_process import started
+from tests.http.warm_writes import start_from_nothing
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +70,12 @@ def _long_writes(metrics: str, place: str) -> int:
 def workers_of(pid: int) -> list[psutil.Process]:
     children = psutil.Process(pid).children(recursive=True)
     return [each for each in children if "omnigraph.server.write_worker" in each.cmdline()]
+
+
+@pytest.fixture(autouse=True)
+def _from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control for those that other tests fork."""
+    monkeypatch.setattr(write_process, "start_process", start_from_nothing)
 
 
 # One worker of the suite runs the tests that share one second process.

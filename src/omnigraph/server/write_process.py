@@ -20,7 +20,8 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
 
 from omnigraph.errors import OmnigraphError, RecoveryRequired
 from omnigraph.pipeline.loader import part_bytes
@@ -111,6 +112,25 @@ class WriteProcess:
             return self._worker
 
 
+class Process(Protocol):
+    """A process that was started: what is needed of a `Popen`."""
+
+    def wait(self, timeout: float | None = None) -> int: ...
+    def kill(self) -> None: ...
+
+
+def start_process(channel: Connection) -> Process:
+    """Start a process that serves what comes through a channel."""
+    command = [sys.executable, "-P", "-m", "omnigraph.server.write_worker"]
+    return subprocess.Popen(
+        [*command, str(channel.fileno())],
+        pass_fds=[channel.fileno()],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,  # the server handles signals from the keyboard
+    )
+
+
 class _Worker:
     """One process and its jobs."""
 
@@ -125,15 +145,8 @@ class _Worker:
         self.is_dead = False
         ours, theirs = multiprocessing.Pipe()
         self._channel = Channel(ours)
-        command = [sys.executable, "-P", "-m", "omnigraph.server.write_worker"]
         with theirs:
-            self._process = subprocess.Popen(
-                [*command, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,  # the server handles signals from the keyboard
-            )
+            self._process = start_process(theirs)
         self._answer_pool = ThreadPoolExecutor(ANSWERS_AT_ONCE, "omnigraph-answer")
         threading.Thread(target=self._listen, daemon=True).start()
 

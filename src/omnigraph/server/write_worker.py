@@ -163,14 +163,15 @@ def leave_room() -> None:
         os.sched_setaffinity(0, usable[1:] or usable)
 
 
-def main() -> None:
+def serve(connection: Connection) -> None:
+    """Be the write process of the server at the other end."""
     log_to_stderr(os.environ.get(LEVEL_VARIABLE, "info"))
     leave_room()
-    channel = Channel(Connection(int(sys.argv[1])))
+    channel = Channel(connection)
     setup, _ = channel.receive()
     assert isinstance(setup, Setup)
     Worker(channel, setup).serve()
 
 
 if __name__ == "__main__":
-    main()
+    serve(Connection(int(sys.argv[1])))
