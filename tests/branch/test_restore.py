@@ -10,6 +10,7 @@ import pytest
 import omnigraph as og
 from omnigraph.branch.merge import MergePreview
 from omnigraph.errors import BadRequestError, CommitStateGone, MergeConflicts, NotFoundError
+from omnigraph.storage.counters import counting
 from tests.branch.people import SCHEMA, change, new_people, state_of
 
 
@@ -57,6 +58,19 @@ def test_single_entities_go_back(graph: og.Graph) -> None:
 
     ages = {name: row["age"] for name, row in state_of(graph)["node:Person"].items()}
     assert ages == {"alice": 30, "bob": 1, "carol": 40, "dan": 50}
+
+
+def test_names_that_are_given_many_times_are_looked_up_once(graph: og.Graph) -> None:
+    graph.tag("good")
+    change(graph, "age", name="alice", age=1)
+    types, ids = ["Person", "node:Person"], ["alice", "bob"]
+
+    with counting() as once:
+        graph.restore("good", types=types, ids=ids, preview=True)
+    with counting() as often:
+        graph.restore("good", types=types * 500, ids=ids * 500, preview=True)
+
+    assert (often.scans, often.opens) == (once.scans, once.opens)
 
 
 def test_a_state_that_is_shown_already_makes_no_commit(graph: og.Graph) -> None:

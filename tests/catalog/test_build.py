@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from omnigraph.catalog import Cardinality, Check, Embed, NodeType, OpaqueAnnotation, Range
+from omnigraph.catalog.build import DECLARATIONS_MAX
+from omnigraph.errors import ResourceLimitError
 from tests.catalog.reading import catalog
 
 
@@ -105,3 +109,10 @@ def test_an_edge_is_found_in_its_own_spelling_and_in_any_case() -> None:
 
     assert built.edge("AppearedIn") is built.edge("appearedin") is built.edge("appearedIn")
     assert built.edge("Appeared") is None
+
+
+def test_a_schema_of_too_many_declarations_is_refused_before_anything_is_locked() -> None:
+    text = "\n".join(f"node T{n} {{ k: I32 }}" for n in range(DECLARATIONS_MAX + 1))
+
+    with pytest.raises(ResourceLimitError, match="number of declarations in a schema is 5001"):
+        catalog(text)

@@ -175,6 +175,7 @@ def test_what_is_wrong_with_a_request_is_said(clients: dict[str, Client]) -> Non
     for method, where, body, status in bodies:
         answer = ada.send(method, where, json=body)
         assert answer.status_code == status, (where, body, answer.text)
+    assert "no merge request 'x'" in ada.get("/merge-requests/x").json()["error"]
     assert ada.get("/merge-requests", state="opened").status_code == 400
     assert ada.get("/merge-requests", stat="open").status_code == 400
     moved = ada.post(f"{path}/approvals", {"head": "01X"}).json()["source_moved"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from random import Random
 
@@ -57,15 +58,14 @@ OTHERS: Mapping[str, int] = {
     "cleanup": 1,
     "replace": 1,
 }
-DEATHS = {
-    Failpoint.MERGE_REQUEST_BEFORE_MERGING: False,
-    Failpoint.MERGE_REQUEST_AFTER_MERGING: False,
-    Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT: False,
-    Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT: True,
-    Failpoint.MERGE_REQUEST_BEFORE_MERGED: True,
-    Failpoint.MERGE_REQUEST_AFTER_MERGED: True,
-}
-"""Where a merge dies, and whether it was published by then."""
+DEATHS = (
+    Failpoint.MERGE_REQUEST_BEFORE_MERGING,
+    Failpoint.MERGE_REQUEST_AFTER_MERGING,
+    Failpoint.GRAPH_PUBLISH_BEFORE_MANIFEST_COMMIT,
+    Failpoint.GRAPH_PUBLISH_AFTER_MANIFEST_COMMIT,
+    Failpoint.MERGE_REQUEST_BEFORE_MERGED,
+    Failpoint.MERGE_REQUEST_AFTER_MERGED,
+)
 
 
 @dataclass
@@ -259,21 +259,36 @@ class RequestStores:
             return
         number = self.random.choice(ready)
         asked = model.asked[number - 1]
-        point = self.random.choice(list(DEATHS))
+        point = self.random.choice(DEATHS)
         self.log.append(f"dies at {point}, {number}")
-        is_there = model.has(asked.target, model.head(asked.source))
-        is_published = DEATHS[point]
+        # One that has nothing to merge is merged when that is written down, and not before.
+        is_recorded = point is Failpoint.MERGE_REQUEST_AFTER_MERGED
         with arm_failpoints({point: "raise"}), suppress(FailpointError):
             store.graph.complete_merge_request(number, actor=actor)
-            is_published = True
-        is_said = point is not Failpoint.MERGE_REQUEST_BEFORE_MERGING
+            is_recorded = True
         store.graph.close()
         store.graph = self.open(Path(store.graph.uri))
         self.count("deaths")
-        if is_published or (is_there and is_said):
-            model.complete(asked, actor)
-            self.note_head(store, asked.target)
+        if self.follow_recovery(store, asked, actor) or is_recorded:
+            asked.state = "merged"
             self.unrecorded.append((store, number))
+
+    def follow_recovery(self, store: Store, asked: Asked, actor: str) -> bool:
+        """What a dead merge has left on its target; whether that has the source by now."""
+        model, target = store.model, asked.target
+        before = model.past.ids[model.head(target)]
+        found = takewhile(lambda e: e.commit_id != before, store.graph.commits(target))
+        is_merged = False
+        for each in list(found)[::-1]:
+            if each.merged_parent_id is not None:
+                model.merge(asked.source, target, actor)
+                is_merged = True
+            else:  # a recovery publishes what it undid or finished, which changes no row
+                head, made = model.head(target), model.new_commit(str(each.actor))
+                model.past.parents[made] = (head,)
+                model.branches[target].commits.append(made)
+            model.past.ids[model.head(target)] = each.commit_id
+        return is_merged
 
     def record_merges(self) -> None:
         """Say something about merges that died: until then the history of the target tells of them,

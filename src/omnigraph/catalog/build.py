@@ -9,9 +9,12 @@ from omnigraph.catalog.identity import Identities, TypeKey, resolve_identities
 from omnigraph.catalog.model import EDGE_ENDS, Catalog, EdgeType, InterfaceType, NodeType, Property
 from omnigraph.catalog.shape import catalog_of
 from omnigraph.catalog.validate import EdgeDraft, InterfaceDraft, NodeDraft, SchemaDraft, validate
-from omnigraph.errors import SourceError
+from omnigraph.errors import ResourceLimitError, SourceError
 from omnigraph.source_text import SourceText
 from omnigraph.syntax.schema_tree import SchemaTree
+
+DECLARATIONS_MAX = 5_000
+"""A change of all types locks a table for each, and every lock is an open file."""
 
 
 def build_catalog(tree: SchemaTree, accepted: Catalog | None = None) -> Catalog:
@@ -24,7 +27,15 @@ def build_catalog(tree: SchemaTree, accepted: Catalog | None = None) -> Catalog:
         ParseError: A declaration breaks a rule.
         CatalogError: The declarations do not fit together.
         IdentityError: A rename hint cannot be followed.
+        ResourceLimitError: There are more declarations than one change can lock the tables of.
     """
+    if len(tree.declarations) > DECLARATIONS_MAX:
+        raise ResourceLimitError(
+            "number of declarations in a schema",
+            limit=DECLARATIONS_MAX,
+            actual=len(tree.declarations),
+            advice="nothing was changed; use a property where types differ in little else",
+        )
     try:
         draft = validate(tree)
         identities = resolve_identities(draft, accepted)

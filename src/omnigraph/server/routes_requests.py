@@ -13,7 +13,7 @@ from itertools import islice
 from starlette.responses import Response
 
 from omnigraph.branch.merge_request import EventKind, MergeRequest, select_events
-from omnigraph.errors import MergeConflicts, MergeRequestNotFound, PolicyError
+from omnigraph.errors import MergeConflicts, MergeRequestNotFound, NotFoundError, PolicyError
 from omnigraph.graph import Graph
 from omnigraph.graph import merge_requests as verbs
 from omnigraph.graph.graph import get_session
@@ -237,8 +237,9 @@ async def _find(call: Call) -> MergeRequest:
 
 def _number(call: Call) -> int:
     text = call.request.path_params["number"]
-    is_number = text.isascii() and text.isdecimal() and len(text) <= 18
-    return int(text) if is_number else 0  # there is none of that number
+    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
+        raise NotFoundError(f"no merge request '{text[:40]}' — they have numbers, from 1 on")
+    return int(text)
 
 
 async def _answer(
