@@ -43,13 +43,13 @@ SCENARIOS = (
     "server",
     "spark",
     "start",
-    "transfer",
+    "versions",
     "workbench",
     "writes",
 )
 FIGURE = "figure: "
 """Begins the lines in which a scenario tells its figures; its libraries may print others."""
-QUICK = ("compare", "compile", "growth", "reopen", "search", "start", "transfer")
+QUICK = ("compare", "compile", "growth", "reopen", "search", "start", "versions")
 """The scenarios that have a small form."""
 
 

@@ -28,6 +28,7 @@ from omnigraph.storage.projection import ROW_ID
 from omnigraph.storage.reads import CREATED
 from omnigraph.storage.row_ids import RowIds
 from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.taken_rows import keep_taken
 
 
 def differences(descent: Descent, before: TableHandle, after: TableHandle) -> Differences:
@@ -148,9 +149,12 @@ def drop_equal_rows(
     if not on_both.any():
         return found
     pairs = rows.filter(pa.array(on_both))
-    is_equal = equal_content(
-        tables, before, to_row_ids(pairs["before"]), after, to_row_ids(pairs["after"])
-    )
+    old, new = to_row_ids(pairs["before"]), to_row_ids(pairs["after"])
+    # A write of the rows that differ need not read the ids that they were found by.
+    ids = pa.RecordBatch.from_arrays([pairs["id"].combine_chunks()], ["id"])
+    keep_taken(before, old, ids)
+    keep_taken(after, new, ids)
+    is_equal = equal_content(tables, before, old, after, new)
     keep = ~on_both
     keep[on_both] = ~is_equal
     return Differences(rows.filter(pa.array(keep)))

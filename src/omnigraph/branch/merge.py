@@ -58,6 +58,7 @@ from omnigraph.manifest.schemas import draw_next_id, read_schema
 from omnigraph.manifest.vector_models import note_models
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.taken_rows import keep_taken_rows
 from omnigraph.write.commit import refuse_other_schema
 from omnigraph.write.environment import WriteEnvironment
 
@@ -162,6 +163,7 @@ class _Joined:
         return self.schema
 
 
+@keep_taken_rows()
 def merge(
     environment: WriteEnvironment,
     catalog: Catalog,

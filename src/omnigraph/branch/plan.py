@@ -19,6 +19,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.branch.compare import candidates, candidates_of_ids, differences, drop_equal_rows
 from omnigraph.branch.conflicts import Contest, contest, contest_virtual
@@ -136,7 +137,9 @@ def _plan_table(
     if is_same:
         return replace(plan, delta=theirs, is_rewrite=False), []
     ours = candidates(descent, base, plan.target)
-    changed = drop_equal_rows(tables, base, plan.target, ours)
+    # Of all that the target did, only what it did to these rows is looked at.
+    shared = Differences(ours.rows.filter(pc.is_in(ours.rows["id"], value_set=theirs.ids)))
+    changed = drop_equal_rows(tables, base, plan.target, shared)
     delta, found = contest(tables, entity, base, plan.source, plan.target, theirs, ours, changed)
     return replace(plan, delta=delta), found
 

@@ -48,6 +48,7 @@ from omnigraph.manifest import ManifestState, Snapshot, TableEntry
 from omnigraph.manifest.vector_models import note_models
 from omnigraph.storage.projection import is_narrower
 from omnigraph.storage.tables import TableStorage
+from omnigraph.storage.taken_rows import keep_taken_rows
 from omnigraph.write.commit import refuse_other_schema
 from omnigraph.write.environment import WriteEnvironment
 
@@ -94,6 +95,7 @@ class _Joined:
         return MergeOutcome.MERGED if is_changed or is_open else MergeOutcome.ALREADY_UP_TO_DATE
 
 
+@keep_taken_rows()
 def replay(
     environment: WriteEnvironment,
     catalog: Catalog,

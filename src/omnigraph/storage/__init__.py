@@ -19,6 +19,7 @@
                       → appended_versions.py (the versions of a group after the first)
     known_keys.py     which rows of an upsert are new, without a join
     written_rows.py   the rows that were just written, to derive from without a scan
+    taken_rows.py     the rows that an operation has read, for it to read again
     forks.py          Lance branches of a table
     durability.py  operation_files.py   what to sync, and syncing it
 

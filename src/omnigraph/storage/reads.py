@@ -43,6 +43,7 @@ from omnigraph.storage.row_addresses import (
     take_by_id,
 )
 from omnigraph.storage.row_ids import RowIds, UnknownSequence, physical_row_ids
+from omnigraph.storage.taken_rows import find_taken, keep_taken
 from omnigraph.storage.written_rows import WrittenRows
 
 BATCH_ROWS = 8_192
@@ -290,17 +291,23 @@ class Reads:
     ) -> pa.RecordBatch:
         if handle.beside is not None:
             return self._take_both(handle, handle.beside, row_ids, wanted)
+        known = find_taken(handle, row_ids, wanted)
+        schema = result_schema(handle.schema, wanted)
+        if len(known) == len(wanted):
+            return pa.RecordBatch.from_arrays([known[name] for name in wanted], schema=schema)
         blobs = set(blob_columns(handle.schema)).intersection(wanted) - handle.absent
-        plain = [name for name in wanted if name not in blobs | handle.absent] or ["id"]
+        ready = blobs | handle.absent | known.keys()
+        plain = [name for name in wanted if name not in ready] or ["id"]
         with lance_errors("fetching rows", handle.location, handle.version):
             addresses = look_up(handle, row_ids) if addresses is None else addresses
             rows = take_at(handle, addresses, plain)
             if rows is None:
                 rows = take_by_id(handle, row_ids, plain, addresses)
         assert rows.num_rows == len(row_ids), "a row id is not in this version"
-        schema = result_schema(handle.schema, wanted)
 
         def column(name: str) -> pa.Array:
+            if name in known:
+                return known[name]
             if name in handle.absent:
                 return pa.nulls(len(row_ids), schema.field(name).type)
             if name in blobs:
@@ -312,6 +319,7 @@ class Reads:
         columns = [column(name) for name in wanted]
         record(rows_taken=len(row_ids))
         (batch,) = pa.Table.from_arrays(columns, schema=schema).combine_chunks().to_batches()
+        keep_taken(handle, row_ids, batch.drop_columns(list(known)))
         return batch
 
     def _take_both(

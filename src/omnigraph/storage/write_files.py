@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextvars import copy_context
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ def write_files(
     rows_per_file: int = ROWS_PER_FILE_MAX,
 ) -> tuple[Written, int]:
     """Write the rows to files: the operation that adds them, and how many they are."""
-    source = _Remembering(batches)
+    source = _Source(batches)
     stored = handle._dataset.schema if stored is None else stored
     reader = pa.RecordBatchReader.from_batches(stored, to_stored_batches(source, stored))
     try:
@@ -50,16 +51,22 @@ def write_files(
     return operation, sum(fragment.physical_rows for fragment in operation.fragments)
 
 
-class _Remembering:
-    """Iterates batches and remembers what their source raised."""
+class _Source:
+    """Iterates batches and remembers what their source raised.
+
+    Lance asks for them in a thread of its own: they are made in the context of the caller, whose
+    counters see what is read for them.
+    """
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
+        self._context = copy_context()
         self.error: Exception | None = None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self._batches
+            while (batch := self._context.run(next, self._batches, None)) is not None:
+                yield batch
         except Exception as error:
             self.error = error
             raise
