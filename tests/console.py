@@ -71,7 +71,7 @@ def commands() -> Path:
 
 
 def _serve(address: str) -> None:
-    """Fork for each connection, until the standard input ends."""
+    """Fork for each connection, and tell it how its command ended; until the input ends."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen()
@@ -79,19 +79,23 @@ def _serve(address: str) -> None:
     with selectors.DefaultSelector() as selector:
         selector.register(listener, selectors.EVENT_READ)
         selector.register(0, selectors.EVENT_READ)
-        while all(key.fileobj is listener for key, _ in selector.select()):
-            connection, _ = listener.accept()
-            if os.fork() == 0:
-                listener.close()
-                _answer(connection)
-            connection.close()
-            with contextlib.suppress(ChildProcessError):
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
+        while True:
+            for key, _ in selector.select():
+                if key.fileobj == 0:
+                    return
+                if key.fileobj is listener:
+                    connection, _ = listener.accept()
+                    child = _start(connection)
+                    ended = os.pidfd_open(child)
+                    selector.register(ended, selectors.EVENT_READ, (child, connection))
+                else:
+                    selector.unregister(key.fileobj)
+                    os.close(key.fd)
+                    _answer(*key.data)
 
 
-def _answer(connection: socket.socket) -> None:
-    """Run one command in a child and send its exit code; never returns."""
+def _start(connection: socket.socket) -> int:
+    """Run one command in a child."""
     _, streams, _, _ = socket.recv_fds(connection, 1, 3)
     parts = []
     while part := connection.recv(65_536):
@@ -103,11 +107,15 @@ def _answer(connection: socket.socket) -> None:
         _run(arguments, folder, environment, streams)
     for stream in streams:
         os.close(stream)
+    return child
+
+
+def _answer(child: int, connection: socket.socket) -> None:
+    """Send the exit code of a command that has ended."""
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
-    with contextlib.suppress(OSError):
+    with connection, contextlib.suppress(OSError):
         connection.sendall(bytes([code if code >= 0 else 128 - code]))
-    os._exit(0)
 
 
 def _run(

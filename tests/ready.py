@@ -20,7 +20,10 @@ def copy_ready(name: str, make: Callable[[Path], og.Graph], path: Path) -> None:
     """
     saved = _folder() / name
     if not saved.exists():
-        make(saved).close()
+        with make(saved) as graph:
+            place = graph.uri
+        # The first open after a write lists its commits: here, once for all the copies.
+        og.open(place, durability="process", self_care=False).close()
     shutil.copytree(saved, path, copy_function=shutil.copyfile)
 
 
