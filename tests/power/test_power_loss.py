@@ -125,6 +125,15 @@ def test_no_power_cut_loses_what_was_acknowledged(
     assert not wrong, describe(wrong)
 
 
+def test_no_power_cut_loses_one_of_inserts_that_follow_each_other(
+    tmp_path: Path, runner: CrashRunner
+) -> None:
+    """Most of their versions are written without Lance."""
+    wrong = survey(record("inserts", tmp_path), depth(3, 40), runner)
+
+    assert not wrong, describe(wrong)
+
+
 @pytest.mark.skipif(not IS_TORTURE, reason="part of make torture")
 def test_no_power_cut_leaves_half_a_branch_or_a_tag(tmp_path: Path, runner: CrashRunner) -> None:
     wrong = survey(record("names", tmp_path), 12, runner)

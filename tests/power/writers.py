@@ -114,10 +114,20 @@ NAMES: dict[str, Step] = {
     "delete tag": lambda g: g.delete_tag("v1"),
 }
 
+INSERTS: dict[str, Step] = {
+    "insert": INSERT,
+    "insert again": mutate('insert Person { name: "hal" } insert City { name: "rome" }'),
+    "insert once more": mutate('insert Person { name: "ivy" }'),
+    "insert together": lambda g: insert_together(g, "mia", "noa", "ole"),
+    "insert at last": mutate('insert Person { name: "pia" }'),
+}
+"""All but the first go on from versions that were written without Lance."""
+
 LIVES: dict[str, dict[str, Step]] = {
     "every writer": EVERY_WRITER,
     "spark": ON_SPARK,
     "names": NAMES,
+    "inserts": INSERTS,
     "short": dict(list(EVERY_WRITER.items())[:3]),
 }
 

@@ -10,20 +10,25 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 from lance import LanceDataset
 from lance.dataset import LanceOperation, Transaction
 from lance.fragment import write_fragments
 
+from omnigraph.errors import HeadMoved
 from omnigraph.storage import appended_versions
-from omnigraph.storage.appended_versions import Append, Chain
+from omnigraph.storage.appended_versions import Append, Chain, Chains
 from omnigraph.storage.counters import counting
+from omnigraph.storage.handles import StagedTransaction
 from omnigraph.storage.lance_manifest import manifest_in
-from omnigraph.storage.location import TableLocation, version_file
+from omnigraph.storage.location import TableLocation, graph_root, version_file
+from omnigraph.storage.predicates import IsIn
 from omnigraph.storage.protobuf import encode, read_fields
 from omnigraph.storage.tables import TableStorage
-from tests.storage.conftest import People, people
+from tests.depth import depth
+from tests.storage.conftest import People, Store, new_table, people
 
 _PROPERTIES = {"omnigraph.operation_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}
 Prepare: TypeAlias = Callable[[LanceDataset], object]
@@ -93,7 +98,6 @@ def test_each_version_has_the_bytes_that_lance_gives_it(
     for version, operation, uuid in zip(versions[1:], operations[1:], uuids[1:], strict=True):
         monkeypatch.setattr(time, "time_ns", lambda at=version: time_of(expected[at]))
         assert chain.append(append_of(operation, uuid)).version == version
-    chain.point_to_latest()
 
     found = read_files(location, versions)
     assert {at: found[at] for at in found if at != versions[0]} == {
@@ -134,7 +138,7 @@ def test_lance_goes_on_from_versions_without_a_transaction_file(tmp_path: Path) 
     assert follows.create_branch("side", (None, 3)).count_rows() == 5
     follows.tags.create("kept", 3)
     follows.optimize.compact_files()
-    lance.dataset(str(tmp_path), version=3).restore()
+    lance.dataset(str(tmp_path), version=3).restore()  # type: ignore[no-untyped-call]
     latest = lance.dataset(str(tmp_path))
     latest.cleanup_old_versions(
         older_than=timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False
@@ -171,7 +175,6 @@ def assert_transactions(latest: LanceDataset, versions: list[int], uuids: list[s
 def read_files(location: TableLocation, versions: list[int]) -> dict[Any, bytes]:
     top = Path(location.physical_uri)
     found: dict[Any, bytes] = {at: (top / version_file(at)).read_bytes() for at in versions}
-    found["hint"] = (top / "_versions" / "latest_version_hint.json").read_bytes()
     return found
 
 
@@ -230,6 +233,7 @@ def test_several_appends_are_committed_as_one_by_one(
     storage, head = table.storage, table.head()
     if by_lance:
         monkeypatch.setattr(Chain, "begin", lambda *_: None)
+        monkeypatch.setattr(Chains, "take", lambda *_: None)
     parts = [people(100 + number, 101 + number) for number in range(5)]
     staged = storage.rows.stage_appends(head, parts)
     moved = list[int]()
@@ -253,3 +257,117 @@ def test_several_appends_are_committed_as_one_by_one(
         assert info is not None
         assert info.properties["omnigraph.operation_id"] == "o"
     assert cold.head_version(table.location) == made[-1].version
+
+
+@pytest.fixture
+def by_lance(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tables to which Lance has committed, by their directories."""
+    real, tables = LanceDataset.commit, list[str]()
+
+    def commit(base: Any, *args: Any, **options: Any) -> Any:
+        tables.append(base.uri if isinstance(base, LanceDataset) else str(base))
+        return real(base, *args, **options)
+
+    monkeypatch.setattr(LanceDataset, "commit", commit)
+    return tables
+
+
+def facts(table: People) -> pa.Table:
+    stamps = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
+    latest = lance.dataset(table.location.physical_uri)
+    assert latest.version == table.head().version
+    return latest.scanner(columns=["id", "age", *stamps]).to_table()
+
+
+def test_an_append_goes_on_from_the_one_before_it(table: People, by_lance: list[str]) -> None:
+    """Also beyond what the hint of the latest version says, from which Lance then goes on."""
+    for number in range(20):
+        table.append(number, number + 1)
+    assert len(by_lance) == 1
+
+    gone = IsIn("id", pa.array(["p3"]))
+    table.commit(table.storage.rows.stage_delete(table.head(), gone))
+
+    assert len(by_lance) == 2
+    assert table.head().version == 22
+    assert table.append(30, 31).row_count == 20
+    assert len(by_lance) == 3
+
+
+@pytest.mark.parametrize("seed", range(depth(3, 60)))
+def test_whoever_writes_the_versions_the_rows_are_the_same(tmp_path: Path, seed: int) -> None:
+    """Of appends of any size, and whatever comes between them, and of a table opened again."""
+    random = np.random.default_rng(seed)
+    ours, theirs = (
+        new_table(Store(graph_root(str(tmp_path / each)))) for each in ("ours", "theirs")
+    )
+    next_id = 0
+    for _ in range(14):
+        some = sorted(random.choice(max(next_id, 1), 2).tolist())
+        verb, size = random.choice(["append"] * 5 + ["upsert", "delete", "compact"]), 0
+        for table in (ours, theirs):
+            storage, head = table.storage, table.head()
+            staged: StagedTransaction | None
+            match str(verb):
+                case "append":
+                    size = size or int(random.integers(1, 5))
+                    staged = storage.rows.stage_append(head, people(next_id, next_id + size))
+                case "upsert":
+                    rows = pa.concat_tables([people(at, at + 1, age=7) for at in set(some)])
+                    staged = storage.rows.stage_merge_insert(head, rows)
+                case "delete":
+                    gone = IsIn("id", pa.array([f"p{at}" for at in some]))
+                    staged = storage.rows.stage_delete(head, gone)
+                case _:
+                    staged = storage.compaction.stage(head)
+            if staged is not None:
+                table.commit(staged)
+        next_id += size
+        theirs = People(TableStorage(theirs.storage.root), theirs.location)  # knows of no version
+
+        assert facts(ours).equals(facts(theirs))
+
+
+def test_a_version_of_another_writer_is_never_gone_on_from(
+    table: People, by_lance: list[str]
+) -> None:
+    table.append(0, 1)
+    other = People(TableStorage(table.storage.root), table.location)
+    staged = table.storage.rows.stage_append(table.head(), people(1, 2))
+    other.append(5, 6)
+    by_lance.clear()
+
+    with pytest.raises(HeadMoved):
+        table.commit(staged)
+
+    table.append(2, 3)
+    assert len(by_lance) == 1
+    assert table.ids() == ["p0", "p2", "p5"]
+
+
+def test_a_version_of_a_branch_that_was_made_again_is_never_gone_on_from(
+    table: People, by_lance: list[str]
+) -> None:
+    """It has the number, and the place, of one that was written here."""
+    table.append(0, 1)
+    base = table.head().version
+
+    def make_side() -> People:
+        storage = TableStorage(table.storage.root)
+        storage.fork_branch(table.location, base, "side")
+        return People(storage, TableLocation(table.location.uri, "side"))
+
+    side = make_side()
+    side.append(10, 11)
+    side.append(11, 12)
+    table.storage.forks.delete(table.location.uri, "side")
+    again = make_side()
+    again.append(20, 21)
+    again.append(21, 22)
+    by_lance.clear()
+
+    side.storage.forget()
+    side.append(30, 31)
+
+    assert len(by_lance) == 1
+    assert side.ids() == ["p0", "p20", "p21", "p30"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -23,6 +24,7 @@ from omnigraph.storage.counters import counting
 from omnigraph.storage.handles import BranchInfo
 from omnigraph.storage.location import graph_root
 from omnigraph.storage.predicates import Compare, CompareOp
+from tests.depth import depth
 from tests.processes import PROCESSES
 from tests.storage.conftest import Store
 from tests.storage.racers import ROWS, control, merge_each_round, row
@@ -109,6 +111,39 @@ def test_a_row_is_replaced_where_it_lies_by_whichever_handle(tmp_path: Path) -> 
     with pytest.raises(RowLevelCasContention):
         manifest.merge_rows(row("a", 9), read_version=6, replaced="a")
     assert keys(manifest) == sorted(found)
+
+
+@pytest.mark.parametrize("seed", range(depth(2, 40)))
+def test_whoever_writes_a_publish_the_table_is_the_same(tmp_path: Path, seed: int) -> None:
+    """Rows, row ids and stamps of every version, after publishes of several rows and compactions.
+
+    Of `theirs` Lance writes every version: it is opened again for each.
+    """
+    random = np.random.default_rng(seed)
+    ours = control(str(tmp_path / "ours"), {})
+    for table in (ours, control(str(tmp_path / "theirs"), {})):
+        table.create(row("a", 0))
+    stamps = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
+    for number in range(1, 16):
+        added = [row(f"k{number}-{each}", number) for each in range(int(random.integers(1, 4)))]
+        rows, is_compacted = pa.concat_tables([*added, row("a", number)]), random.random() < 0.2
+        theirs = control(str(tmp_path / "theirs"), {})
+        for table in (ours, theirs):
+            version = table.latest_version()
+            assert table.merge_rows(rows, read_version=version, replaced="a") == version + 1
+            if is_compacted:
+                table.compact()
+        found = [
+            lance.dataset(each.uri).scanner(columns=[*ROWS.names, *stamps]).to_table()
+            for each in (ours, theirs)
+        ]
+        assert found[0].equals(found[1])
+    transactions = [
+        len(list((Path(each.uri) / "_transactions").iterdir())) for each in (ours, theirs)
+    ]
+    assert transactions[0] < transactions[1]
+    for version in range(2, ours.latest_version() + 1):
+        assert lance.dataset(ours.uri).read_transaction(version) is not None
 
 
 def test_a_row_that_is_not_there_is_not_replaced(manifest: ControlTable) -> None:

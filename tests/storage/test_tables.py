@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -361,6 +362,7 @@ def test_a_foreign_commit_in_between_is_detected(
 ) -> None:
     """A writer without our lock commits after the check of HEAD: the rows land one too high."""
     table.append(0, 3)
+    table = People(TableStorage(table.storage.root), table.location)  # its commits are Lance's
     staged = table.storage.rows.stage_append(table.head(), people(10, 12))
     commit = lance.LanceDataset.commit
 
@@ -377,11 +379,47 @@ def test_a_foreign_commit_in_between_is_detected(
     assert counters.commits == 0
 
 
+def test_a_foreign_commit_in_between_keeps_a_version_of_ours_from_its_name(
+    table: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.append(0, 3)
+    staged = table.storage.rows.stage_append(table.head(), people(10, 12))
+    link = os.link
+
+    def with_a_foreigner_first(*args: Any) -> None:
+        monkeypatch.setattr(os, "link", link)
+        lance.write_dataset(pa.table({"id": ["foreign"]}), table.location.uri, mode="append")
+        link(*args)
+
+    monkeypatch.setattr(os, "link", with_a_foreigner_first)
+
+    with counting() as counters, pytest.raises(HeadMoved):
+        table.storage.commit_staged(staged)
+
+    assert counters.commits == 0
+    assert table.ids() == ["foreign", "p0", "p1", "p2"]
+
+
+@pytest.mark.parametrize("call", ["unlink", "replace"])
+def test_a_version_of_ours_is_committed_once_it_has_its_name(
+    table: People, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """What is done after that, to a temporary name or a hint, may fail."""
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, raise_io_error)
+        for number in range(18):
+            table.append(number, number + 1)
+
+    assert table.head().version == 19
+    assert len(table.ids()) == 18
+
+
 def test_a_commit_that_failed_after_taking_effect_is_found_by_its_uuid(
     table: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An error after the manifest was linked is not a reason to commit the rows twice."""
     table.append(0, 3)
+    table = People(TableStorage(table.storage.root), table.location)  # its commits are Lance's
     staged = table.storage.rows.stage_append(table.head(), people(10, 12))
     commit = lance.LanceDataset.commit
 
@@ -407,6 +445,7 @@ def test_a_transaction_is_committed_once(table: People, monkeypatch: pytest.Monk
 
     with monkeypatch.context() as patch:
         patch.setattr(lance.LanceDataset, "commit", raise_io_error)
+        patch.setattr(os, "link", raise_io_error)  # by which a version of ours gets its name
         with pytest.raises(StorageError):
             table.storage.commit_staged(failed)
     with pytest.raises(InvariantViolated, match="stage the write again"):

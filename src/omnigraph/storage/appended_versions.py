@@ -1,7 +1,8 @@
-"""Appended versions: of several commits that only add rows, all but the first are written by us.
+"""Appended versions: of commits that only add rows, all but the first are written by us.
 
 Lance takes one commit per call, and each changes threads some ten times. The version after an
-append is the one before it with a fragment more and a few numbers changed:
+append is the one before it with a fragment more and a few numbers changed; a publish also removes
+a row of the fragment before, which then has a deletion file:
 
     file        [indexes] [transaction] [manifest] and where the manifest begins
     manifest    fields 1 and 2, the columns and fragments    one fragment is added
@@ -11,7 +12,8 @@ append is the one before it with a fragment more and a few numbers changed:
 
 `Chain.begin` takes a version that Lance has just written, makes it once more from what it followed,
 and goes on only if that gives the same bytes. So whatever Lance does in another way than this file
-says, in a later release or for a table of another kind, is left to Lance.
+says, in a later release or for a table of another kind, is left to Lance. `Chains` keeps where the
+tables stand that were written to last, so that most inserts go on from the one before.
 
 The transaction is in the version itself, where Lance reads it. Lance also writes it to a file of
 its own beside, which is for readers from before it was in the version; we do not.
@@ -28,11 +30,13 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import TypeAlias
 
+from lance import LanceDataset
 from lance.dataset import LanceOperation
 from lance.fragment import FragmentMetadata
 
 from omnigraph.dataclass import dataclass
-from omnigraph.storage.lance_manifest import manifest_in, message_start
+from omnigraph.lru import Lru
+from omnigraph.storage.lance_manifest import fragment_id_in, is_made_by, manifest_in, message_start
 from omnigraph.storage.location import VERSIONS, TableLocation, version_file
 from omnigraph.storage.protobuf import (
     LENGTH_DELIMITED,
@@ -44,11 +48,17 @@ from omnigraph.storage.protobuf import (
     read_fields,
 )
 
-_FRAGMENT = 2
+_FRAGMENT, _DELETIONS = 2, 3
+_APPEND, _UPDATE = 100, 108
 _VERSION, _TIME, _MAX_FRAGMENT_ID = 3, 7, 11
 _TRANSACTION_FILE, _NEXT_ROW_ID, _TRANSACTION = 12, 14, 23
 _CHANGED = {_VERSION, _TIME, _MAX_FRAGMENT_ID, _TRANSACTION_FILE, _NEXT_ROW_ID, _TRANSACTION}
 _HINT = f"{VERSIONS}/latest_version_hint.json"
+_HINT_EVERY_VERSIONS = 16
+"""Who commits next looks on from there, one version after the other."""
+_CHAINS_MAX = 32
+VERSION_BYTES_MAX = 256 * 1024
+"""A longer version is worth following for several commits at once, and not for each by itself."""
 _START_BYTES = 8
 _ALL_BITS = 2**64 - 1
 
@@ -57,11 +67,12 @@ _Field: TypeAlias = tuple[int, int, Value]
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """One commit: its transaction, and the fragments that it adds."""
+    """One commit: its transaction, the fragments that it adds, and one in which it removes rows."""
 
     uuid: str
     properties: Mapping[str, str]
     fragments: Sequence[FragmentMetadata]
+    thinned: FragmentMetadata | None = None
 
     @classmethod
     def of(
@@ -71,15 +82,36 @@ class Append:
         if not isinstance(operation, LanceOperation.Append):
             return None
         fragments = list(operation.fragments)
-        is_plain = all(len(each.files) == 1 and each.deletion_file is None for each in fragments)
+        is_plain = all(map(_is_plain, fragments))
         return cls(uuid, properties, fragments) if fragments and is_plain else None
+
+    @classmethod
+    def of_replacement(cls, uuid: str, operation: LanceOperation.Update) -> Append | None:
+        """The commit of new rows in place of some of one fragment, in a table without indexes."""
+        fragments, thinned = list(operation.new_fragments), list(operation.updated_fragments)
+        is_plain = fragments and all(map(_is_plain, fragments))
+        if not is_plain or len(thinned) != 1 or operation.removed_fragment_ids:
+            return None
+        return cls(uuid, {}, fragments, thinned[0])
+
+
+def _is_plain(fragment: FragmentMetadata) -> bool:
+    """Whether a fragment is one file of this lineage, all of whose rows are new."""
+    return (
+        len(fragment.files) == 1
+        and fragment.files[0].base_id is None
+        and fragment.deletion_file is None
+        and fragment.row_id_meta is None
+        and not fragment.overlays
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class AppendedVersion:
-    """A version that was written: its number, and the bytes of its files below the lineage."""
+    """A version that was written: its number and rows, the bytes of its files by their names."""
 
     version: int
+    row_count: int
     files: Mapping[str, bytes]
 
 
@@ -89,8 +121,9 @@ class Chain:
 
     location: TableLocation
     indexes: bytes
-    rows: bytes
-    """The columns and the fragments."""
+    columns: bytes
+    fragments: list[bytes]
+    """Each with the key of its field."""
     others: Sequence[tuple[int, bytes]]
     """The other fields that stay as they are: number and bytes."""
     footer: bytes
@@ -99,18 +132,36 @@ class Chain:
     """That of the next fragment."""
     row_id: int
     """That of the next row."""
+    uuid: str = ""
+    """The transaction that made the version."""
+    row_count: int = 0
+    """The rows of the version, as the caller knows it."""
+    size: int = 0
+    """The length of its file."""
 
     @classmethod
-    def begin(cls, location: TableLocation, version: int, made_by: Append) -> Chain | None:
+    def begin(
+        cls, location: TableLocation, version: int, made_by: Append, row_count: int = 0
+    ) -> Chain | None:
         """Go on from a version that Lance has made of an append; None if we would make another."""
-        with open(f"{location.physical_uri}/{version_file(version)}", "rb") as file:
-            written = file.read()
-        with suppress(ValueError, KeyError):
+        # The version is committed: nothing that is met here may fail it.
+        with suppress(OSError, ValueError, KeyError):
+            with open(f"{location.physical_uri}/{version_file(version)}", "rb") as file:
+                written = file.read()
             chain, nanoseconds = _undo(location, written, made_by)
-            if chain.version + 1 == version:
-                again = chain._extend(made_by, nanoseconds)
-                return chain if again == written else None
+            if chain.version + 1 == version and chain._extend(made_by, nanoseconds) == written:
+                chain.row_count = row_count
+                return chain
         return None
+
+    def follows(self, dataset: LanceDataset) -> bool:
+        """Whether the chain stands at this version: also a number can be used again."""
+        is_same = self.version == dataset.version
+        return is_same and is_made_by(dataset, self.version - 1, self.uuid)
+
+    def can_take(self, added: Append) -> bool:
+        """Whether a commit removes rows of no fragment but the last."""
+        return added.thinned is None or added.thinned.id == fragment_id_in(self._last_fragment)
 
     def append(self, added: Append) -> AppendedVersion:
         """Write the next version.
@@ -121,9 +172,12 @@ class Chain:
         written = self._extend(added, time.time_ns())
         name = version_file(self.version)
         _write_whole(f"{self.location.physical_uri}/{name}", written)
-        return AppendedVersion(self.version, {name: written})
+        if self.version % _HINT_EVERY_VERSIONS == 0:
+            with suppress(OSError):  # the version is there, and found without it
+                self._point_to_latest()
+        return AppendedVersion(self.version, self.row_count, {name: written})
 
-    def point_to_latest(self) -> None:
+    def _point_to_latest(self) -> None:
         """Tell who looks for the latest version where to begin, as Lance does after a commit."""
         path = f"{self.location.physical_uri}/{_HINT}"
         temporary = _temporary_name(path)
@@ -133,13 +187,16 @@ class Chain:
     def _extend(self, added: Append, nanoseconds: int) -> bytes:
         """The file of the next version; the chain then stands there."""
         files = [_encode_file(each) for each in added.fragments]
-        transaction = _encode_transaction(self.version, added, files)
+        thinned = None if added.thinned is None else self._thin_last(added.thinned)
+        transaction = _encode_transaction(self.version, added, files, thinned)
         self.version += 1
+        self.uuid = added.uuid
         for each, file in zip(added.fragments, files, strict=True):
             fragment = self._encode_fragment(file, each.physical_rows)
-            self.rows += encode(_FRAGMENT, LENGTH_DELIMITED, fragment)
+            self.fragments.append(encode(_FRAGMENT, LENGTH_DELIMITED, fragment))
             self.fragment_id += 1
             self.row_id += each.physical_rows
+            self.row_count += each.physical_rows
         name = f"{self.version - 1}-{added.uuid}.txn".encode()
         changed: list[_Field] = [
             (_VERSION, VARINT, self.version),
@@ -151,10 +208,29 @@ class Chain:
         ]
         own = [(field[0], encode(*field)) for field in changed]
         fields = sorted([*self.others, *own], key=itemgetter(0))
-        manifest = self.rows + b"".join(encoded for _, encoded in fields)
+        manifest = b"".join([self.columns, *self.fragments, *(encoded for _, encoded in fields)])
         before = self.indexes + _with_length(transaction)
         start = struct.pack("<Q", len(before))
-        return before + _with_length(manifest) + start + self.footer
+        written = before + _with_length(manifest) + start + self.footer
+        self.size = len(written)
+        return written
+
+    @property
+    def _last_fragment(self) -> bytes:
+        ((_, _, message),) = read_fields(self.fragments[-1])
+        assert isinstance(message, bytes)
+        return message
+
+    def _thin_last(self, thinned: FragmentMetadata) -> bytes:
+        """Give the last fragment the deletion file of `thinned`; returns what it is then."""
+        before = self._last_fragment
+        if thinned.id != fragment_id_in(before):
+            raise ValueError("rows of another fragment are removed")
+        fields: list[_Field] = [each for each in read_fields(before) if each[0] != _DELETIONS]
+        fields.append((_DELETIONS, LENGTH_DELIMITED, _encode_deletions(thinned)))
+        message = b"".join(encode(*each) for each in sorted(fields, key=itemgetter(0)))
+        self.fragments[-1] = encode(_FRAGMENT, LENGTH_DELIMITED, message)
+        return message
 
     def _encode_fragment(self, file: bytes, count: int) -> bytes:
         """What a manifest says of a new fragment: also the ids of its rows and who wrote them."""
@@ -165,6 +241,21 @@ class Chain:
         return number + file + _message((5, ids), (7, versions), (9, versions))
 
 
+class Chains:
+    """The tables that were appended to last, and where each stands. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._known = Lru[str, Chain](_CHAINS_MAX)
+
+    def take(self, location: TableLocation) -> Chain | None:
+        """What is known of a table: whoever commits to it keeps what it is then."""
+        return self._known.pop(str(location))
+
+    def keep(self, chain: Chain | None) -> None:
+        if chain is not None and chain.size <= VERSION_BYTES_MAX:
+            self._known.put(str(chain.location), chain)
+
+
 def _undo(location: TableLocation, written: bytes, made_by: Append) -> tuple[Chain, int]:
     """The version that an append followed, by the file of the one it made, and its time.
 
@@ -173,12 +264,14 @@ def _undo(location: TableLocation, written: bytes, made_by: Append) -> tuple[Cha
     """
     manifest = manifest_in(written)
     start = message_start(written)
-    ends, last = [0], 0
+    fragments, columns, last = list[bytes](), 0, 0
     for number, length in measure_fields(manifest):
         if number > _FRAGMENT:
             break
+        if number == _FRAGMENT:
+            fragments.append(manifest[last : last + length])
         last += length
-        ends.append(last)
+        columns += length if number < _FRAGMENT else 0
     others = [
         (field[0], encode(*field))
         for field in read_fields(manifest[last:])
@@ -197,13 +290,14 @@ def _undo(location: TableLocation, written: bytes, made_by: Append) -> tuple[Cha
         and isinstance(row_id, int)
         and isinstance(made, bytes)
         and start is not None
-        and len(ends) > len(made_by.fragments)
+        and len(fragments) >= len(made_by.fragments) + (made_by.thinned is not None)
     ):
         raise ValueError("its fields are of other types")
     chain = Chain(
         location,
         indexes=written[:section],
-        rows=manifest[: ends[-1 - len(made_by.fragments)]],
+        columns=manifest[:columns],
+        fragments=fragments[: len(fragments) - len(made_by.fragments)],
         others=others,
         footer=written[start + len(manifest) + _START_BYTES :],
         version=version - 1,
@@ -217,14 +311,27 @@ def _undo(location: TableLocation, written: bytes, made_by: Append) -> tuple[Cha
     return chain, seconds * 1_000_000_000 + nanos
 
 
-def _encode_transaction(read_version: int, added: Append, files: Sequence[bytes]) -> bytes:
+def _encode_transaction(
+    read_version: int, added: Append, files: Sequence[bytes], thinned: bytes | None
+) -> bytes:
     properties = [
         _message((4, _message((1, key.encode()), (2, value.encode()))))
         for key, value in added.properties.items()
     ]
-    fragments = b"".join(_message((1, file)) for file in files)
+    if thinned is None:
+        operation = _message((_APPEND, _message(*((1, file) for file in files))))
+    else:
+        operation = _message((_UPDATE, _message((2, thinned), *((3, file) for file in files))))
     head = _numbers((1, read_version)) + _message((2, added.uuid.encode()))
-    return head + b"".join(properties) + _message((100, fragments))
+    return head + b"".join(properties) + operation
+
+
+def _encode_deletions(thinned: FragmentMetadata) -> bytes:
+    """The deletion file of a fragment, of the kind that few deletions have."""
+    facts = thinned.to_json()["deletion_file"]
+    if facts is None or facts["file_type"] != "array" or facts.get("base_id") is not None:
+        raise ValueError("its deletions are in a file of another kind")
+    return _numbers((2, facts["read_version"]), (3, facts["id"]), (4, facts["num_deleted_rows"]))
 
 
 def _encode_file(added: FragmentMetadata) -> bytes:
@@ -268,7 +375,8 @@ def _write_whole(path: str, content: bytes) -> None:
     try:
         os.link(temporary, path)
     finally:
-        os.unlink(temporary)
+        with suppress(OSError):  # the version is there, or there is an error to tell already
+            os.unlink(temporary)
 
 
 def _write_new(path: str, content: bytes) -> None:

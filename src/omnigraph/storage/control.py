@@ -31,6 +31,7 @@ from omnigraph.errors import (
     RowLevelCasContention,
     TableNotFound,
 )
+from omnigraph.storage.appended_versions import Append, Chain, Chains
 from omnigraph.storage.blobs import PRIMARY_KEY
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener, session
@@ -95,6 +96,7 @@ class ControlTable:
         self._forks = Forks(self._opener, texts, durability, self._recorder)
         self.power_cut = PowerCut(self.uri, self._opener, self._forks)
         self._latest = LatestVersions(self.uri, is_local=root.is_local)
+        self._chains = Chains()
 
     @property
     def storage_options(self) -> Mapping[str, str]:
@@ -261,7 +263,9 @@ class ControlTable:
             if place is None:
                 made = _merge(self._opener.at(location, read_version), self.key, written)
             else:
-                made = _replace(dataset, written, np.array([place], np.uint64))
+                made = self._replace(
+                    location, dataset, written, np.array([place], np.uint64), known is not None
+                )
         version = int(made.dataset.version)
         attributes = self._latest.read_attributes(branch)
         if attributes is not None and version == read_version + 1:
@@ -296,7 +300,7 @@ class ControlTable:
         places = self._reads.find_addresses(_to_handle(location, dataset), wanted)
         written = rows.cast(_to_written_schema(dataset.schema, rows))
         with _contention(self.uri), lance_errors("publishing", location):
-            made = _replace(dataset, written, places)
+            made = self._replace(location, dataset, written, places)
         self._latest.forget(branch)
         self._flush(location, made)
         record(control_merges=1)
@@ -439,6 +443,45 @@ class ControlTable:
                 "publishes would duplicate rows — reopen the graph read-write to migrate it"
             )
 
+    def _replace(
+        self,
+        location: TableLocation,
+        dataset: LanceDataset,
+        rows: pa.Table,
+        places: RowIds,
+        is_latest: bool = False,
+    ) -> _Made:
+        """Add the rows, and remove those at `places`; `is_latest` where that is certain."""
+        written = write_rows(dataset, rows)
+        updated, removed = write_deletions(dataset, places)
+        operation = LanceOperation.Update(
+            removed_fragment_ids=removed, updated_fragments=updated, new_fragments=written
+        )
+        transaction = Transaction(dataset.version, operation)
+        added = Append.of_replacement(transaction.uuid, operation) if self._is_local else None
+        chain = self._chains.take(location)
+        is_next = is_latest and chain is not None and chain.follows(dataset)
+        if added is not None and chain is not None and is_next and chain.can_take(added):
+            return _Made(self._append(location, chain, added), transaction)
+        # The fence is the fragment that a row is taken from: no other commit may change it
+        # meanwhile.
+        made = _Made(commit_once(dataset, transaction), transaction)
+        if added is not None:
+            self._chains.keep(Chain.begin(location, int(made.dataset.version), added))
+        return made
+
+    def _append(self, location: TableLocation, chain: Chain, added: Append) -> LanceDataset:
+        """Write the next version; the fence is its name, which only one writer can give."""
+        try:
+            version = chain.append(added).version
+        except FileExistsError as error:
+            raise CommitConflict(f"version {chain.version} at '{location}' is there") from error
+        dataset = self._opener.at(location, version)
+        if not chain.follows(dataset):
+            raise InvariantViolated(f"version {version} at '{location}' reads other than written")
+        self._chains.keep(chain)
+        return dataset
+
     def _list_version_files(
         self, location: TableLocation, before: int, head: LanceDataset
     ) -> list[str]:
@@ -491,18 +534,6 @@ def _merge(dataset: LanceDataset, key: str, rows: pa.Table) -> _Made:
         .execute(rows)
     )
     return _describe(dataset)
-
-
-def _replace(dataset: LanceDataset, rows: pa.Table, places: RowIds) -> _Made:
-    """Add the rows, and remove those at `places`."""
-    written = write_rows(dataset, rows)
-    updated, removed = write_deletions(dataset, places)
-    operation = LanceOperation.Update(
-        removed_fragment_ids=removed, updated_fragments=updated, new_fragments=written
-    )
-    transaction = Transaction(dataset.version, operation)
-    # The fence is the fragment that a row is taken from: no other commit may change it meanwhile.
-    return _Made(commit_once(dataset, transaction), transaction)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ Their Lance objects are private to this package: others read the facts and hand 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from threading import Lock
@@ -140,6 +140,7 @@ class CommittedVersion:
     """What a commit made: enough for a pin in the manifest.
 
     `unsynced` are its files when it was made together with others, to be synced with theirs.
+    `record` then takes down their checksums: there must be none of what a power cut takes away.
     """
 
     location: TableLocation
@@ -148,6 +149,7 @@ class CommittedVersion:
     row_count: int
     manifest_path: str
     unsynced: tuple[str, ...] = ()
+    record: Callable[[], None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from lance.dataset import LanceOperation
 from omnigraph.errors import TableNotFound, TableVersionNotFound
 from omnigraph.lru import Lru
 from omnigraph.storage.ancestry import Ancestry
+from omnigraph.storage.appended_versions import Chains
 from omnigraph.storage.blobs import to_keyed_schema, to_logical_schema, to_stored, to_stored_batches
 from omnigraph.storage.compaction import CompactionStaging
 from omnigraph.storage.counters import record
@@ -70,6 +71,7 @@ from omnigraph.storage.transactions import (
     Stager,
     describe_version,
     read_transaction,
+    sync_versions,
 )
 from omnigraph.storage.unattached import UnattachedStaging
 from omnigraph.ulids import new_ulid
@@ -101,7 +103,7 @@ class TableStorage:
         self._handles: Lru[tuple[object, ...], TableHandle] = Lru(HANDLES_MAX)
         self._texts = open_text_store(root, options, durability)
         self.recorder = Recorder(options)
-        self._committer = Committer(self._opener, durability, self.recorder)
+        self._committer = Committer(self._opener, durability, self.recorder, Chains())
         self._stager = Stager(durability, self.recorder)
         self.reads = Reads()
         self.rows = RowStaging(self._stager, self.reads, KnownKeys(self.reads))
@@ -330,7 +332,7 @@ class TableStorage:
     def sync_commits(self, versions: Iterable[CommittedVersion]) -> None:
         """Make durable what was committed without a sync, all of it side by side."""
         with lance_errors("flushing commits", self.root.uri):
-            sync_paths(path for each in versions for path in each.unsynced)
+            sync_versions(versions)
 
     def rebase(self, staged: StagedTransaction, handle: TableHandle) -> StagedTransaction:
         """Move a staged transaction onto a later version.

@@ -15,8 +15,9 @@ version number and the UUID of its transaction after.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from uuid import uuid4
 
 from lance import LanceDataset
@@ -24,11 +25,17 @@ from lance.dataset import LanceOperation, Transaction
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import HeadMoved, InvariantViolated, OmnigraphError, RecoveryRequired
-from omnigraph.storage.appended_versions import Append, AppendedVersion, Chain
+from omnigraph.storage.appended_versions import (
+    VERSION_BYTES_MAX,
+    Append,
+    AppendedVersion,
+    Chain,
+    Chains,
+)
 from omnigraph.storage.checksums import Checksums
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener, manifest_path
-from omnigraph.storage.durability import Durability, sync_paths
+from omnigraph.storage.durability import Durability, sync_paths, with_parents
 from omnigraph.storage.handles import (
     CommittedVersion,
     StagedTransaction,
@@ -37,7 +44,7 @@ from omnigraph.storage.handles import (
     TransactionInfo,
 )
 from omnigraph.storage.lance_errors import lance_errors, translate
-from omnigraph.storage.lance_manifest import is_made_by, transaction_uuid
+from omnigraph.storage.lance_manifest import is_made_by, manifest_bytes, transaction_uuid
 from omnigraph.storage.location import TableLocation
 from omnigraph.storage.operation_files import committed_files, count_staged_bytes, list_staged_files
 from omnigraph.storage.recorder import Recorder
@@ -127,6 +134,7 @@ class Committer:
     opener: Opener
     durability: Durability
     recorder: Recorder
+    chains: Chains
 
     def commit(
         self, staged: StagedTransaction, properties: Mapping[str, str], *, is_synced: bool = True
@@ -135,30 +143,19 @@ class Committer:
 
         Unless `is_synced`, the caller syncs its files, with those of other commits.
         """
-        is_latest = self.opener.is_latest(staged.location, staged.read_version)
-        head = staged.read_version if is_latest else self.opener.head(staged.location).version
-        if head != staged.read_version:
-            raise HeadMoved(str(staged.location), expected=staged.read_version, actual=head)
-        if not staged._once.acquire(blocking=False):
-            raise InvariantViolated(
-                f"transaction {staged.uuid} was already handed to commit — stage the write again"
-            )
-        transaction = Transaction(
-            staged.read_version, staged._operation, staged.uuid, dict(properties)
-        )
-        dataset = self._commit(staged, transaction)
-        self._verify(staged, dataset)
-        files: list[str] = []
-        if self.durability == "power" and staged.location.is_local:
-            files = committed_files(staged.location, dataset.version, transaction)
+        self._require_head(staged)
+        chain = self._take_chain(staged, properties)
+        if chain is not None:
+            (committed,) = self._append_versions(chain, [staged], properties)
+            dataset = self._open_appended(committed)
+        else:
+            committed, dataset = self._commit_by_lance(staged, properties)
+            if len(manifest_bytes(dataset)) <= VERSION_BYTES_MAX:
+                chain = self._begin_chain(staged, committed, properties)
+        self.chains.keep(chain)
         if is_synced:
             with lance_errors("flushing a commit", staged.location):
-                sync_paths(files)
-        self.recorder.record_commit(staged.location, dataset.version, transaction, staged.checksums)
-        committed = describe_version(staged.location, dataset, staged.uuid)
-        if not is_synced:
-            committed = replace(committed, unsynced=tuple(files))
-        record(commits=1)
+                committed = sync_versions([committed])[0]
         return committed, dataset
 
     def commit_each(
@@ -171,45 +168,79 @@ class Committer:
 
         The caller is told of each version, and syncs the files of all.
         """
-        first, *others = staged
-        committed, dataset = self.commit(first, properties, is_synced=False)
-        on_moved()
-        made = [committed]
-        chain = self._begin_chain(first, committed.version, properties) if others else None
-        if chain is not None:
-            made += self._append_versions(chain, others, committed, properties, on_moved)
-            return made, self._open_appended(made[-1])
-        for each in others:
-            onto = replace(each, read_version=committed.version, _dataset=dataset)
-            committed, dataset = self.commit(onto, properties, is_synced=False)
+        self._require_head(staged[0])
+        made, left, dataset = list[CommittedVersion](), list(staged), staged[0]._dataset
+        chain = self._take_chain(staged[0], properties)
+        while left and chain is None:
+            onto = left.pop(0)
+            if made:
+                onto = replace(onto, read_version=made[-1].version, _dataset=dataset)
+                self._require_head(onto)
+            committed, dataset = self._commit_by_lance(onto, properties)
             on_moved()
             made.append(committed)
+            chain = self._begin_chain(onto, committed, properties)
+        if left:
+            assert chain is not None
+            made += self._append_versions(chain, left, properties, on_moved)
+            dataset = self._open_appended(made[-1])
+        self.chains.keep(chain)
         return made, dataset
 
+    def _require_head(self, staged: StagedTransaction) -> None:
+        is_latest = self.opener.is_latest(staged.location, staged.read_version)
+        head = staged.read_version if is_latest else self.opener.head(staged.location).version
+        if head != staged.read_version:
+            raise HeadMoved(str(staged.location), expected=staged.read_version, actual=head)
+
+    def _commit_by_lance(
+        self, staged: StagedTransaction, properties: Mapping[str, str]
+    ) -> tuple[CommittedVersion, LanceDataset]:
+        _hand_over(staged)
+        transaction = Transaction(
+            staged.read_version, staged._operation, staged.uuid, dict(properties)
+        )
+        dataset = self._commit(staged, transaction)
+        self._verify(staged, dataset)
+        files: list[str] = []
+        if self.durability == "power" and staged.location.is_local:
+            files = committed_files(staged.location, dataset.version, transaction)
+        committed = describe_version(staged.location, dataset, staged.uuid)
+        record(commits=1)
+        made = staged.location, dataset.version, transaction, staged.checksums
+        note = partial(self.recorder.record_commit, *made)
+        return replace(committed, unsynced=tuple(files), record=note), dataset
+
+    # Versions that are written without Lance
+
+    def _take_chain(self, staged: StagedTransaction, properties: Mapping[str, str]) -> Chain | None:
+        """Where the table stands, for an append to the version that was written here last."""
+        chain = self.chains.take(staged.location)
+        if chain is None or _to_append(staged, properties) is None:
+            return None
+        return chain if chain.follows(staged._dataset) else None
+
     def _begin_chain(
-        self, first: StagedTransaction, version: int, properties: Mapping[str, str]
+        self, staged: StagedTransaction, made: CommittedVersion, properties: Mapping[str, str]
     ) -> Chain | None:
         """Versions that can follow one that Lance has committed, without asking Lance."""
-        added = Append.of(first.uuid, properties, first._operation)
-        if added is None or not first.location.is_local:
+        added = _to_append(staged, properties)
+        if added is None:
             return None
-        with lance_errors("reading a version", first.location):
-            return Chain.begin(first.location, version, added)
+        return Chain.begin(made.location, made.version, added, made.row_count)
 
     def _append_versions(
         self,
         chain: Chain,
         staged: Sequence[StagedTransaction],
-        last: CommittedVersion,
         properties: Mapping[str, str],
-        on_moved: Callable[[], None],
+        on_moved: Callable[[], None] = lambda: None,
     ) -> list[CommittedVersion]:
-        location, rows = last.location, last.row_count
+        location = chain.location
         made, records = list[CommittedVersion](), list[tuple[AppendedVersion, Checksums]]()
         for each in staged:
-            if not each._once.acquire(blocking=False):
-                raise InvariantViolated(f"transaction {each.uuid} was already handed to commit")
-            added = Append.of(each.uuid, properties, each._operation)
+            _hand_over(each)
+            added = _to_append(each, properties)
             assert added is not None, "parts of a group are all appends"
             with lance_errors("committing", location):
                 try:
@@ -220,20 +251,21 @@ class Committer:
                         str(location), expected=expected, actual=chain.version
                     ) from error
             on_moved()
-            rows += each.rows
             records.append((version, each.checksums))
-            files = tuple(
-                f"{location.physical_uri}/{name}"
-                for name in version.files
-                if self.durability == "power"
-            )
-            path = manifest_path(location, version.version)
-            made.append(CommittedVersion(location, version.version, each.uuid, rows, path, files))
+            made.append(self._describe_appended(location, each.uuid, version))
             record(commits=1)
-        with lance_errors("committing", location):
-            chain.point_to_latest()
-        self.recorder.record_appended(location, records)
-        return made
+        note = partial(self.recorder.record_appended, location, records)
+        return [*made[:-1], replace(made[-1], record=note)]
+
+    def _describe_appended(
+        self, location: TableLocation, uuid: str, made: AppendedVersion
+    ) -> CommittedVersion:
+        files: list[str] = []
+        if self.durability == "power":
+            top = location.physical_uri
+            files = with_parents((f"{top}/{name}" for name in made.files), top)
+        path = manifest_path(location, made.version)
+        return CommittedVersion(location, made.version, uuid, made.row_count, path, tuple(files))
 
     def _open_appended(self, made: CommittedVersion) -> LanceDataset:
         """Have Lance open a version that it has not written."""
@@ -283,6 +315,31 @@ class Committer:
             f"the commit at '{staged.location}' landed as version {dataset.version} instead of "
             f"{expected}: another writer committed in between"
         )
+
+
+def sync_versions(versions: Iterable[CommittedVersion]) -> list[CommittedVersion]:
+    """Make versions durable that are not yet, side by side, and then record them."""
+    made = list(versions)
+    sync_paths(path for each in made for path in each.unsynced)
+    for each in made:
+        if each.record is not None:
+            each.record()
+    return [replace(each, unsynced=(), record=None) for each in made]
+
+
+def _hand_over(staged: StagedTransaction) -> None:
+    """Note that a transaction is about to be committed, which may happen once."""
+    if not staged._once.acquire(blocking=False):
+        raise InvariantViolated(
+            f"transaction {staged.uuid} was already handed to commit — stage the write again"
+        )
+
+
+def _to_append(staged: StagedTransaction, properties: Mapping[str, str]) -> Append | None:
+    """The commit of a transaction that only adds files on a local disk; None for others."""
+    if not staged.location.is_local:
+        return None
+    return Append.of(staged.uuid, properties, staged._operation)
 
 
 def commit_once(dataset: LanceDataset, transaction: Transaction) -> LanceDataset:
