@@ -71,7 +71,7 @@ class PurgeWorld(UndoWorld):
         try:
             self._apply_for_good(branch, state)
         except ConflictError:
-            assert self._may_need(branch, key), self.log
+            assert self.may_refuse_purge(branch, key), self.log
             self.count("purge: refused")
             return
         if self.heads[branch].state.types != state.types:
@@ -113,6 +113,9 @@ class PurgeWorld(UndoWorld):
             is_recovery = each.actor == "omnigraph:recovery"
             self.commit(branch, deepcopy(self.heads[branch].state) if is_recovery else state)
             self.ids[self.heads[branch]] = each.commit_id
+
+    def may_refuse_purge(self, branch: str, key: int) -> bool:
+        return self._may_need(branch, key)
 
     def _may_need(self, branch: str, key: int) -> bool:
         """Whether a tag or another branch has, or had, the type."""

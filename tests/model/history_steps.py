@@ -343,7 +343,7 @@ class Chooser:
         return "rename_property", role, column, self._free_property_name(world, role)
 
     def _drop_property(self, world: World) -> Step:
-        return "drop_property", *self._property(world, is_there=True)
+        return "drop_property", *self._property(world, is_there=True), self._pick([False, True])
 
     def _add_property(self, world: World) -> Step:
         role, column = self._property(world, is_there=False)
@@ -352,7 +352,8 @@ class Chooser:
         return "add_property", role, column, name, declared
 
     def _drop_type(self, world: World) -> Step:
-        return "drop_type", self._pick([["works"], ["rates"], ["firm", *ENDS]])
+        roles = self._pick([["works"], ["rates"], ["firm", *ENDS]])
+        return "drop_type", roles, self._pick([False, True])
 
     def _add_type(self, world: World) -> Step:
         missing = [each for each in ("firm", *ENDS) if world.schema.type(each) is None]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
+from omnigraph.errors import ConflictError, NotFoundError
 from tests.model.history_base import Touched
 from tests.model.history_branches import Branches
 from tests.model.history_schema import (
@@ -59,11 +62,12 @@ class Upkeep(Branches):
             return None
         return self._apply(self.schema.with_type(role, lambda t: rename_column(t, column, name)))
 
-    def do_drop_property(self, role: str, column: str) -> Touched:
+    def do_drop_property(self, role: str, column: str, for_good: bool = False) -> Touched:
         type_ = self.schema.type(role)
         if type_ is None or type_.column(column) is None:
             return None
-        return self._apply(self.schema.with_type(role, lambda t: drop_column(t, column)))
+        changed = self.schema.with_type(role, lambda t: drop_column(t, column))
+        return self._apply(changed, [type_.identity] if for_good else [])
 
     def do_add_property(self, role: str, column: str, name: str, declared: str) -> Touched:
         type_ = self.schema.type(role)
@@ -72,12 +76,13 @@ class Upkeep(Branches):
         made = Column(next(self.identities), column, name, declared)
         return self._apply(self.schema.with_type(role, lambda t: add_column(t, made)))
 
-    def do_drop_type(self, roles: Sequence[str]) -> Touched:
+    def do_drop_type(self, roles: Sequence[str], for_good: bool = False) -> Touched:
         schema = self.schema
         kept = tuple(each for each in schema.types if each.role not in roles)
         if kept == schema.types or any(e in roles for t in kept for e in t.ends or ()):
             return None
-        return self._apply(Schema(kept))
+        gone = [each.identity for each in schema.types if each not in kept]
+        return self._apply(Schema(kept), gone if for_good else [])
 
     def do_add_type(self, role: str, name: str) -> Touched:
         schema = self.schema
@@ -88,13 +93,33 @@ class Upkeep(Branches):
             return None
         return self._apply(Schema((*schema.types, made)))
 
-    def _apply(self, schema: Schema) -> list[str]:
+    def _apply(self, schema: Schema, purged: Sequence[int] = ()) -> list[str]:
+        """Change the schema; the types of `purged` lose what they drop in the past as well."""
         self._delete_all_branches()
         main = self.history.head("main")
-        result = self.actor.call("apply_schema", schema.text(main.schema))
+        options = {"allow_data_loss": True} if purged else {}
+        try:
+            result = self.actor.call("apply_schema", schema.text(main.schema), **options)
+        except ConflictError:
+            if not self._show(purged) & set(self.tags.values()):
+                raise
+            self._count("purges refused")
+            return ["main"]
         assert result.applied
         self.note_commit(result.commit_id, "main", schema, carry_over(main.state, schema))
+        if purged:
+            self._count("purges")
+            assert not self._show(purged) & set(self.tags.values()), "a tag lost what it keeps"
+            self.maybe_gone |= self._show(purged) - {result.commit_id}
+            if any(main.state[each] for each in purged):
+                with pytest.raises(NotFoundError):
+                    self.reader.call("export", commit=main.id)
         return ["main"]
+
+    def _show(self, types: Sequence[int]) -> set[str]:
+        """The commits that have one of the types."""
+        commits = self.history.commits.values()
+        return {e.id for e in commits if any(e.schema.by_identity(each) for each in types)}
 
     def _delete_all_branches(self) -> None:
         while others := [each for each in self.history.heads if each != "main"]:
