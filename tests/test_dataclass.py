@@ -121,6 +121,7 @@ CLAIMS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "slots": lambda k: setattr(k["Counter"](), "other", 2),
     "missing argument": lambda k: k["Point"](),
     "unknown argument": lambda k: k["Point"](1, other=2),
+    "an argument twice": lambda k: k["Point"](1, x=2),
     "too many arguments": lambda k: k["Point"](1, 2, [], [], 4),
     "keyword only": lambda k: k["Point"](1, at=9).at,
     "default": lambda k: (k["Point"](1).y, k["Point"](1).at, k["Point"].kind),
