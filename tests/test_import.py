@@ -77,18 +77,34 @@ def test_the_collector_is_paused_while_modules_are_loaded_and_left_as_it_was(
         (gc.enable if before else gc.disable)()
 
 
-def test_what_was_loaded_while_the_collector_paused_counts_as_old() -> None:
-    """A collection of young objects would look at all of it, for nothing."""
+def test_what_was_loaded_while_the_collector_paused_counts_as_old(tmp_path: Path) -> None:
+    """A collection of young objects would look at all of it, for nothing.
+
+    A block that finds everything loaded leaves objects as young as they are: to see whether the
+    program has frozen its own takes longer the more of them there are.
+    """
     code = """
 import gc
 from omnigraph.collection import pause_collection
 with pause_collection():
-    loaded = [[number] for number in range(10_000)]
-print([any(each is loaded[0] for each in gc.get_objects(generation=old)) for old in (0, 2)])
+    import this_is_loaded_by_the_block as module
+print([any(each is module.made for each in gc.get_objects(generation=old)) for old in (0, 2)])
+with pause_collection():
+    import this_is_loaded_by_the_block
+    later = [[number] for number in range(10_000)]
+print(any(each is later for each in gc.get_objects(generation=2)))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    module = tmp_path / "this_is_loaded_by_the_block.py"
+    module.write_text("made = [[number] for number in range(10_000)]")
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
 
-    assert done.stdout.strip() == "[False, True]"
+    assert done.stdout.splitlines() == ["[False, True]", "False"]
 
 
 def test_objects_that_a_program_has_frozen_stay_so() -> None:
