@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from omnigraph.storage.row_addresses import (
     scan_for,
     take_at,
     take_by_id,
+    take_in_fragments,
 )
 from omnigraph.storage.row_ids import RowIds, UnknownSequence, physical_row_ids
 from omnigraph.storage.taken_rows import find_taken, keep_taken
@@ -230,7 +232,9 @@ class Reads:
         self, handle: TableHandle, places: Sequence[int], columns: Sequence[str]
     ) -> pa.Table:
         """The same by places in a full scan: Lance then lists no row ids, which it does once."""
-        return self._take(handle, "places", places, columns, handle._dataset.take)
+        rows = [each.rows for each in self.fragments(handle)]
+        take = partial(take_in_fragments, handle, rows)
+        return self._take(handle, "places", places, columns, take)
 
     def _take(
         self,

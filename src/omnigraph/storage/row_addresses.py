@@ -6,7 +6,7 @@ first. Finding them here, from what fragments record, costs less.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -138,6 +138,29 @@ def take_at(handle: TableHandle, addresses: RowIds | None, columns: list[str]) -
             return None
         offsets = in_order[fragments == fragment_id] & np.uint64(0xFFFFFFFF)
         parts.append(fragment.take(offsets.tolist(), columns=columns))
+    back = np.empty(len(order), dtype=np.int64)
+    back[order] = np.arange(len(order))
+    return pa.concat_tables(parts).take(pa.array(back))
+
+
+def take_in_fragments(
+    handle: TableHandle, rows: Sequence[int], places: Sequence[int], columns: list[str]
+) -> pa.Table:
+    """The rows at these places of a full scan, in their order, each from its fragment.
+
+    `rows` are those of each fragment. Lance finds a place behind deleted rows by looking through
+    the rows before it: tens of milliseconds for each one in a table of a million.
+    """
+    wanted = np.asarray(places, dtype=np.int64)
+    order = np.argsort(wanted, kind="stable")
+    ends = np.cumsum(np.asarray(rows, dtype=np.int64))
+    assert wanted.max() < ends[-1], "a place is behind the last row"
+    which = np.searchsorted(ends, wanted[order], side="right")
+    parts = []
+    for at, fragment in enumerate(handle._dataset.get_fragments()):
+        here = wanted[order][which == at] - (ends[at] - rows[at])
+        if len(here):
+            parts.append(fragment.take(here.tolist(), columns=columns))
     back = np.empty(len(order), dtype=np.int64)
     back[order] = np.arange(len(order))
     return pa.concat_tables(parts).take(pa.array(back))
