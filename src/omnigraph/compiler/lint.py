@@ -128,7 +128,7 @@ def lint(
     for item in checked:
         if isinstance(item.error, SourceError):
             item.error.with_source(SourceText(query_path, source))
-    results = [_result(item, catalog) for item in checked]
+    results = [_result(item, catalog, SourceText(query_path, source)) for item in checked]
     type_errors = sum(item.error is not None for item in checked)
     findings = list_findings(checked, catalog)
     return _report(schema_source, query_path, results, findings, type_errors=type_errors)
@@ -178,13 +178,16 @@ def _finding_order(finding: Finding) -> tuple[int, str, str, str]:
     return severity, finding.type_name or "", finding.property or "", finding.message
 
 
-def _result(checked: CheckedQuery, catalog: Catalog) -> QueryResult:
+def _result(checked: CheckedQuery, catalog: Catalog, source: SourceText) -> QueryResult:
     query, typed = checked.query, checked.typed
     kind: QueryKind = "mutation" if query.is_mutation else "read"
     operation = None
     error = None if checked.error is None else checked.error.render()
     if typed is not None and typed.refusals:
-        error = str(typed.refusals[0].error())
+        refusal = typed.refusals[0].error()
+        if isinstance(refusal, SourceError):
+            refusal.with_source(source)
+        error = refusal.render()
     elif typed is not None:
         ir = lower_read(typed) if isinstance(typed, TypedRead) else typed.ir
         operation = describe(ir, catalog)
