@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 STEPS = 22
 
 
-@pytest.mark.parametrize("seed", range(depth(sample=4, full=60)))
+@pytest.mark.parametrize("seed", range(depth(sample=3, full=60)))
 def test_every_branch_shows_what_the_model_says(tmp_path: Path, seed: int) -> None:
     world = World(tmp_path / "graph", seed)
     world.branch("main")
