@@ -12,6 +12,11 @@ from omnigraph.errors import SparkError
 OUT_OF_MEMORY = "it ran out of memory; give Spark more"
 _REASONS = (
     (r"OutOfMemoryError|Java heap space|MemoryError", OUT_OF_MEMORY),
+    (
+        r"Connection refused|Answer from Java side is empty|sending or receiving",
+        "Java ended, most likely for want of memory; give it more (`spark.driver.memory`) or read "
+        "less, and call again",
+    ),
     (r"maxResultSize", "the result is too large for this process; use `.to_spark()` and write it"),
     (r"No space left on device", "there is no space left on the disk of an executor"),
     (r"Python worker exited|worker.*crashed|EOFException", "a worker process died repeatedly"),

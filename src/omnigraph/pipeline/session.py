@@ -56,6 +56,10 @@ _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "1g",
+    # Of a result that Java holds before it is read: its rows have to fit beside all else.
+    "spark.driver.maxResultSize": "256m",
+    # A task without memory fails, and is told so; by default it would end Java, here all of Spark.
+    "spark.executor.killOnFatalError.depth": "0",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.worker.reuse": "true",
@@ -74,9 +78,7 @@ def session(config: Mapping[str, str] | None = None) -> SparkSession:
     # Ours first: a session is active only in the threads that its creating thread started.
     if _made is not None and not _is_stopped(_made):
         return _made
-    from pyspark.sql import SparkSession
-
-    active = SparkSession.getActiveSession()
+    active = _find_active()
     if active is not None and not _is_stopped(active):
         return active
     settings = dict(config or {})
@@ -100,9 +102,7 @@ def session(config: Mapping[str, str] | None = None) -> SparkSession:
 
 def is_running() -> bool:
     """Whether `session` would return one that has started already."""
-    from pyspark.sql import SparkSession
-
-    known = (_made, SparkSession.getActiveSession())
+    known = (_made, _find_active())
     return any(each is not None and not _is_stopped(each) for each in known)
 
 
@@ -173,7 +173,34 @@ def _java_home(java: Java) -> Iterator[None]:
 
 
 def _is_stopped(spark: Any) -> bool:
-    return bool(spark.sparkContext._jsc is None or spark.sparkContext._jsc.sc().isStopped())
+    try:
+        return bool(spark.sparkContext._jsc is None or spark.sparkContext._jsc.sc().isStopped())
+    except Exception:
+        # Nothing answers any more: a Java without memory for what it was doing ends.
+        log.warning("the Java process of Spark has ended; the next call starts another")
+        _forget_java()
+        return True
+
+
+def _forget_java() -> None:
+    """Have PySpark start another Java: it keeps the one it knows, whether that is there or not."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+
+
+def _find_active() -> SparkSession | None:
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.getActiveSession()
+    except Exception:
+        _forget_java()
+        return None
 
 
 def _is_java_gone(error: Exception) -> bool:

@@ -26,6 +26,7 @@ the same Arrow table that the local engine gives.
     computed.py   expressions as columns, by the functions of the local engine
     shown.py      whatever is projected, as a column of a frame
     group.py      groups by keys; aggregates.py and lists.py say what each of them has
+    list_sizes.py  how large lists would be; result_size.py the rows of the result
     finish.py     `having`, columns over groups, distinct rows
     order.py      order, ties, limit
     result.py     the rows, brought here when they are first looked at

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from omnigraph.errors import ResourceLimitError
 from omnigraph.executor.evaluate import evaluate
-from omnigraph.executor.filters import NoColumns
+from omnigraph.executor.filters import BYTES_PER_PART, NoColumns
+from omnigraph.index.query_memory import BYTES_HELD, little_room
 from omnigraph.ir.expressions import (
     Arithmetic,
     Call,
@@ -78,15 +80,44 @@ def _add_columns(
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        local = {name: to_local(batch.column(name), type_) for name, type_ in types.items()}
-        columns = BatchColumns(filled, local.__getitem__, batch.num_rows)
-        values = [
-            evaluate(each, columns).cast(field.type)
-            for each, field in zip(wanted.values(), added, strict=True)
-        ]
-        computed = spark_batch(
-            pa.RecordBatch.from_arrays(values, schema=added), spark_schema(added)
-        )
-        for name, column in zip(computed.schema.names, computed.columns, strict=True):
-            batch = batch.append_column(name, column)
-        yield batch
+        yield from in_parts(batch, partial(_add_to_batch, wanted, added, types, filled))
+
+
+def _add_to_batch(
+    wanted: dict[str, Computed],
+    added: pa.Schema,
+    types: dict[str, pa.DataType],
+    filled: Filled,
+    batch: pa.RecordBatch,
+) -> pa.RecordBatch:
+    local = {name: to_local(batch.column(name), type_) for name, type_ in types.items()}
+    columns = BatchColumns(filled, local.__getitem__, batch.num_rows)
+    values = [
+        evaluate(each, columns).cast(field.type)
+        for each, field in zip(wanted.values(), added, strict=True)
+    ]
+    computed = spark_batch(pa.RecordBatch.from_arrays(values, schema=added), spark_schema(added))
+    for name, column in zip(computed.schema.names, computed.columns, strict=True):
+        batch = batch.append_column(name, column)
+    return batch
+
+
+def in_parts(
+    batch: pa.RecordBatch, change: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """What is made of a batch: of long texts in several, each of which fits a worker."""
+    if batch.num_rows > 1:
+        try:
+            with little_room(BYTES_PER_PART):
+                changed = change(batch)
+        except ResourceLimitError as error:
+            if error.resource != BYTES_HELD:
+                raise
+        else:
+            yield changed
+            return
+        half = batch.num_rows // 2
+        yield from in_parts(batch.slice(0, half), change)
+        yield from in_parts(batch.slice(half), change)
+        return
+    yield change(batch)

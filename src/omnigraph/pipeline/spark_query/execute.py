@@ -34,6 +34,7 @@ from omnigraph.pipeline.spark_query.match import Matcher
 from omnigraph.pipeline.spark_query.needs import needs_of_plan
 from omnigraph.pipeline.spark_query.order import order_groups, order_rows, skip_rows
 from omnigraph.pipeline.spark_query.rank import order_by_ranking, with_scores
+from omnigraph.pipeline.spark_query.result_size import bounded_result
 from omnigraph.pipeline.spark_query.rows import Payload, Rows
 from omnigraph.pipeline.spark_query.run import SparkRun
 from omnigraph.pipeline.spark_query.session import query_session
@@ -62,7 +63,7 @@ class SparkAnswer:
 
     def to_arrow(self) -> pa.Table:
         """Run it and bring the rows here, as the local engine gives them."""
-        table = in_job_group(self.run.spark, self.frame.toArrow)
+        table = in_job_group(self.run.spark, lambda: bounded_result(self.frame).toArrow())
         columns = [
             to_local(column, field.type)
             for column, field in zip(table.columns, self.schema, strict=True)
@@ -92,7 +93,8 @@ def build_answer(
     local = Run(snapshot, catalog, tables, cache, Values(prepared.values, params), embedder)
     plan = fill_counts(prepared.plan, local.values)
     rows = sum(entry.row_count for entry in snapshot.entries.values())
-    run = SparkRun(query_session(spark, rows), local)
+    with spark_failures():
+        run = SparkRun(query_session(spark, rows), local)
     try:
         frame = in_job_group(run.spark, lambda: _answer(run, plan))
     except BaseException:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as fn
 
 from omnigraph.ir.expressions import Aggregate, Collect, Grouped, Projected
 from omnigraph.pipeline.spark_query.aggregates import aggregate_rows
+from omnigraph.pipeline.spark_query.list_sizes import require_room_for_lists
 from omnigraph.pipeline.spark_query.lists import GroupList, sort_lists
 from omnigraph.pipeline.spark_query.order import unfold
 from omnigraph.pipeline.spark_query.rows import Rows
@@ -29,9 +30,12 @@ def group_rows(run: SparkRun, plan: Plan, rows: Rows) -> DataFrame:
         rows = replace(rows, frame=unfold(rows, None), is_weighted=False)
     arguments = _arguments([*aggregates, *(each.collect for each in lists)])
     rows = rows.keep(with_shown(run, rows.frame, [*keys_of(plan), *arguments]))
+    names = dict.fromkeys(name for key in keys_of(plan) for name in told_apart(key, rows.frame))
+    if lists:
+        members = [each.member(run) for each in lists]
+        rows = rows.keep(require_room_for_lists(run, rows.frame, names, members))
     values = [aggregate_rows(run, rows, each).alias(shown_name(each)) for each in aggregates]
     values += [each.gather(run).alias(each.name) for each in lists]
-    names = dict.fromkeys(name for key in keys_of(plan) for name in told_apart(key, rows.frame))
     groups = rows.frame.groupBy(*(fn.col(f"`{name}`") for name in names))
     frame = groups.agg(*values, fn.count(fn.lit(1)).alias(_MATCHES))
     if any(not isinstance(each, (Aggregate, Collect)) for each in expressions):

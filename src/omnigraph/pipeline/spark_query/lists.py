@@ -57,6 +57,10 @@ class GroupList:
 
     def gather(self, run: SparkRun) -> Column:
         """The members of a group that are not null, in any order."""
+        return fn.collect_list(self.member(run))
+
+    def member(self, run: SparkRun) -> Column:
+        """What a row adds to the list of its group, null where its value is."""
         value = shown_column(run, self.collect.argument)
         columns = [value, *(shown_column(run, key) for key, _ in self.collect.order)]
         if self.is_typed:
@@ -65,7 +69,7 @@ class GroupList:
             columns.append(fn.col(f"`{property_of(variable, TYPE_PROPERTY)}`"))
         member = [c.alias(name) for c, name in zip(columns, self.types.names, strict=True)]
         ties = [fn.col(f"`{name}`").alias(f"tie{n}") for n, name in enumerate(self.ties)]
-        return fn.collect_list(fn.when(value.isNotNull(), fn.struct(*member, *ties)))
+        return fn.when(value.isNotNull(), fn.struct(*member, *ties))
 
     def sort(self, gathered: pa.ListArray) -> pa.Array:
         """The lists of a batch of groups, by the rules of the local engine."""

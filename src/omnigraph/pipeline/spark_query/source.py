@@ -25,6 +25,9 @@ from omnigraph.storage.predicates import And, Predicate
 from omnigraph.types import repeat
 
 BATCH_ROWS = 65_536
+WIDE_BATCH_ROWS = 8_192
+_IDS = ("id", "")
+"""Of a binding, and of the ends of an edge, which are no property of a variable."""
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 
@@ -67,7 +70,7 @@ class TableRead:
             list(dict.fromkeys(read)),
             predicate,
             include_blobs=True,
-            batch_rows=BATCH_ROWS,
+            batch_rows=WIDE_BATCH_ROWS if self._is_wide() else BATCH_ROWS,
             fragment_ids=part.fragment_ids,
             places=part.places,
         ):
@@ -76,6 +79,13 @@ class TableRead:
                 yield pa.RecordBatch.from_arrays(
                     [kept.column(name) for name in names], schema=self.schema
                 )
+
+    def _is_wide(self) -> bool:
+        """Whether texts or lists of any length are read, and not only ids."""
+        return any(
+            shown.partition(":")[2] not in _IDS and not pa.types.is_primitive(field.type)
+            for (shown, field) in zip((name for _, name in self.columns), self.schema, strict=True)
+        )
 
     def _check(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         for check in self.checked:

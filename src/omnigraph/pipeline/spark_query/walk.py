@@ -6,6 +6,8 @@ Both hold from either end, so a walk may begin at its source or at its target.
 
     few pairs    the driver asks the store for the edges at the frontier, one look-up a hop
     more         each hop is a join, less what was reached before; a frame is kept for each
+
+Few nodes may lead to very many: before their pairs are made they are counted, and tasks go on.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pyspark.sql import functions as fn
 
 from omnigraph.dataclass import dataclass
 from omnigraph.executor.filters import to_stored_predicate
+from omnigraph.executor.rows import WALKS, require_room
 from omnigraph.ir.query import Direction
 from omnigraph.pipeline.spark_query.columns import FROM, TO
 from omnigraph.pipeline.spark_query.run import SparkRun
@@ -27,6 +30,8 @@ from omnigraph.storage.predicates import And, IsIn, Predicate
 
 LOOKED_UP_PAIRS = 20_000
 """A frontier of so many pairs is looked up; a larger one is joined."""
+MADE_PAIRS_MAX = 2_000_000
+"""The driver makes no more pairs at once: about 200 MB."""
 
 START, NODE, NEXT = "*start", "*node", "*next"
 
@@ -86,16 +91,23 @@ class _Walk:
                 kept, known = self._to_frame(frontier), self._to_frame(seen)
                 yield from _later(self._join_on(kept, known, distance, most))
                 break
-            frontier = self._look_up(frontier, seen)
+            further = self._look_up(frontier, seen)
+            if further is None:
+                kept, known = self._to_frame(frontier), self._to_frame(seen)
+                yield from _later(self._join_on(kept, known, distance, most))
+                break
+            frontier = further
             seen = pa.concat_tables([seen, frontier])
             distance, looked_up = distance + 1, looked_up + 1
         self.run.note(
             f"looked up {looked_up} hops along {self.hop.edge} from {len(few)} starts in the store"
         )
 
-    def _look_up(self, frontier: pa.Table, seen: pa.Table) -> pa.Table:
-        """The pairs one hop further that were not seen before."""
+    def _look_up(self, frontier: pa.Table, seen: pa.Table) -> pa.Table | None:
+        """The pairs one hop further that were not seen before; None where they are too many."""
         edges = self._edges_at(pc.unique(frontier.column(NODE)))
+        if _count_pairs(frontier, edges) > MADE_PAIRS_MAX:
+            return None
         pairs = frontier.join(edges, NODE, join_type="inner").select([START, NEXT])
         distinct = pairs.group_by([START, NEXT]).aggregate([]).rename_columns([START, NODE])
         return distinct.join(seen, [START, NODE], join_type="left anti").select([START, NODE])
@@ -129,11 +141,14 @@ class _Walk:
         steps = self.run.ends(self.hop, {}, self.hop.conditions, distinct=False)
         steps = steps.withColumnsRenamed({near: NODE, far: NEXT})
         yield _Reached(distance, frontier)
+        held = 0
         while distance < most:
             pairs = frontier.join(steps, [NODE]).select(START, NEXT).distinct().toDF(START, NODE)
             frontier = self.run.cut(pairs.join(seen, [START, NODE], "left_anti"))
             distance += 1
             count = frontier.count()
+            held += count
+            require_room(held, WALKS)
             self.run.note(f"walked {self.hop.edge} to distance {distance}: {count} pairs")
             if count == 0:
                 break
@@ -159,6 +174,14 @@ class _Walk:
             return pairs
         frame: DataFrame = self.run.spark.createDataFrame(pairs)
         return frame
+
+
+def _count_pairs(frontier: pa.Table, edges: pa.Table) -> int:
+    """How many pairs a frontier and the edges at its nodes make, before any is made."""
+    starts = frontier.group_by(NODE).aggregate([([], "count_all")]).rename_columns([NODE, "s"])
+    ends = edges.group_by(NODE).aggregate([([], "count_all")]).rename_columns([NODE, "e"])
+    both = starts.join(ends, NODE, join_type="inner")
+    return int(pc.sum(pc.multiply(both.column("s"), both.column("e"))).as_py() or 0)
 
 
 def _later(reached: Iterator[_Reached]) -> Iterator[_Reached]:
