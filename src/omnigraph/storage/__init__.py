@@ -41,14 +41,12 @@
     objects.py        moves, removes and replaces whole files
     text.py           `TextStore` → text_local.py, text_s3.py; graph_texts.py names below the root
     lance_errors.py   texts of Lance and the store → our errors
-    pandas_later.py   keeps pandas out of what Lance imports; arrow_functions_later.py
+    pandas_later.py   keeps pandas out of what Lance imports
 
 Import from the modules named here; this package imports nothing heavy itself, so that parsing and
 checking never pay for Lance.
 """
 
-from omnigraph.storage.arrow_functions_later import make_arrow_functions_later
 from omnigraph.storage.pandas_later import load_pandas_later
 
 load_pandas_later()
-make_arrow_functions_later()
