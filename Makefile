@@ -14,7 +14,7 @@ UI := src/omnigraph/server/workbench/.stamp
 UI_SOURCES := $(filter-out ui/node_modules%,$(wildcard ui/* ui/src/* ui/src/*/*))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ui pictures test quick check golden tables bench docs acceptance torture clean
+.PHONY: help demo ui pictures test quick costs check golden tables bench docs acceptance torture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ test: $(READY) $(UI)  ## set up, then pass the whole suite, and beside it the ch
 
 quick: $(READY)  ## the fast tests, for while you work
 	$(PYTEST) -m 'not slow' -q
+
+costs: $(READY)  ## the CPU seconds of the tests by file and by test; ARGS=tests/branch for a part
+	$(PYTEST) -q -p tests.costs $(ARGS)
 
 check: $(READY)  ## format, lint, types, import directions
 	$(BIN)/ruff format --check .
