@@ -178,3 +178,31 @@ def test_a_leader_waits_for_the_members_of_the_last_group_and_never_alone(
 
     assert sizes == [1, 1, 3, 3]
     assert queue.run("other key", 1) == 2
+
+
+def test_callers_do_not_fall_into_two_halves_that_take_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those who came while a group was led wait for its members, who come again at once."""
+    monkeypatch.setattr(group_queue, "GATHER_SHARE", 1e9)
+    sizes, is_led = list[int](), Event()
+
+    def lead(members: Sequence[Member[int, int]]) -> None:
+        sizes.append(len(members))
+        if len(sizes) == 1:
+            is_led.set()
+            wait_until(lambda: queue.count_waiting("key") == 2)
+        double_all(members)
+
+    queue = Queue(lead, 8)
+    first, meanwhile, again = Others(queue, [1]), Others(queue, [2, 3]), Others(queue, [4])
+    first.start()
+    is_led.wait()
+    meanwhile.start()
+    assert first.list_results() == [2]
+    wait_until(lambda: "key" in queue._gathering or len(sizes) > 1)
+    again.start()
+
+    assert meanwhile.list_results() == [4, 6]
+    assert again.list_results() == [8]
+    assert sizes == [1, 3]

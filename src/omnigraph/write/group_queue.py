@@ -6,9 +6,10 @@
     is interrupted      leaves, wherever it is: one that waits is not taken any more, one that was
                         taken has its work done or not, and one that leads lets the next one lead
 
-A leader that comes alone goes on at once. One that follows a group waits for as many as were in it,
-for a fraction of the time that it took: its members have their results, and most callers come again
-at once. Without it every other group would have one member.
+A leader that comes alone goes on at once. One that follows a group waits for as many as were in it
+and came meanwhile, for a fraction of the time that it took: its members have their results, and
+most callers come again at once. Without it callers would fall into two halves that take turns, and
+pay for two commits where one would do.
 An interrupt (Ctrl-C) can come between any two steps, so each step of leaving can be repeated. A
 caller waits for a bare lock: an interrupt in an event or a condition of `threading` can have them
 release a lock that another thread holds.
@@ -164,7 +165,8 @@ class GroupQueue(Generic[T, R]):
     def _note(self, key: str, count: int, seconds: float) -> None:
         """Keep how a group went. Callers that stay away are waited for a few times at most."""
         with self._lock:
-            likely = max(count, self._last.get(key, (1, 0.0))[0] // 2)
+            here = count + len(self._waiting[key])
+            likely = max(min(here, self._members_max), self._last.get(key, (1, 0.0))[0] // 2)
             if likely > 1:
                 self._last[key] = likely, seconds
             else:
