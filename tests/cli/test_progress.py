@@ -26,14 +26,17 @@ class Terminal(io.StringIO):
         return True
 
 
+def person(number: int, age: int | None = None) -> dict[str, object]:
+    return {"type": "Person", "data": {"name": f"p{number}", "age": number if age is None else age}}
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     with og.init(tmp_path / "g.omni", schema=SCHEMA, self_care=False) as graph:
-        people = [{"type": "Person", "data": {"name": f"p{n}", "age": n}} for n in range(30)]
-        graph.load(people[:20], mode="append")
+        graph.load([person(number) for number in range(20)], mode="append")
         graph.create_branch("work")
-        people[0]["data"]["age"] = 99
-        graph.load(people, mode="merge", branch="work")
+        changed = [person(0, age=99), *(person(number) for number in range(1, 30))]
+        graph.load(changed, mode="merge", branch="work")
     return tmp_path / "g.omni"
 
 

@@ -41,7 +41,7 @@ def _spread_over_tasks(
 
 
 def _report(stage: str | None, tasks: int) -> Reporter:
-    """What passes the figures of a job on to whoever listens to the call."""
+    """What passes the figures of a job on to the listener of the call."""
     listener = None if stage is None else begin_stage(stage, tasks)
     if listener is None:
         return Reporter(None)

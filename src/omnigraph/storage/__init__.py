@@ -14,7 +14,8 @@
     search.py         vectors.py; tokens.py is what full text sees of a text
 
     staging.py (write_files.py)  schema_staging.py  unattached.py  indexes.py  compaction.py
-    table_tasks.py    heavy work on large tables, by tasks; parts.py stages what they have written
+    table_tasks.py    heavy work on large tables, by tasks; parts.py stages what they have written,
+                      work_progress.py tells how far they are
                       → transactions.py (stage, commit, prove)
                       → appended_versions.py (the versions of a group after the first)
     known_keys.py     which rows of an upsert are new, without a join

@@ -248,7 +248,7 @@ class Chains:
         self._known = Lru[str, Chain](_CHAINS_MAX)
 
     def take(self, location: TableLocation) -> Chain | None:
-        """What is known of a table: whoever commits to it keeps what it is then."""
+        """What is known of a table: each commit keeps what it is then."""
         return self._known.pop(str(location))
 
     def keep(self, chain: Chain | None) -> None:

@@ -67,7 +67,7 @@ class DatasetContent:
 class Spread(Protocol):
     """Calls a function for every item, each on its own, wherever: the results in order.
 
-    With a `stage`, whoever listens to the call is told how many are done, with how many rows.
+    With a `stage`, the listener of the call is told how many are done, with how many rows.
     """
 
     def __call__(
