@@ -209,13 +209,21 @@ def check_answer(document: dict[str, Any], response: httpx.Response) -> None:
         assert media in content, f"{response.status_code} answered {media}"
         schema = content[media]["schema"]
     if media == "application/json":
-        _validator(json.dumps(schema), json.dumps(document["components"])).validate(response.json())
+        _validator(schema, document).validate(response.json())
 
 
-@cache
-def _validator(schema: str, components: str) -> jsonschema_rs.Draft202012Validator:
-    whole = {**json.loads(schema), "components": json.loads(components)}
-    return jsonschema_rs.Draft202012Validator(whole)
+def _validator(
+    schema: Mapping[str, Any], document: dict[str, Any]
+) -> jsonschema_rs.Draft202012Validator:
+    key = json.dumps(schema), id(document)
+    if key not in _validators:
+        whole = {**schema, "components": document["components"]}
+        # With the document, so that no other one gets its id.
+        _validators[key] = document, jsonschema_rs.Draft202012Validator(whole)
+    return _validators[key][1]
+
+
+_validators: dict[tuple[str, int], tuple[Any, jsonschema_rs.Draft202012Validator]] = {}
 
 
 def _operation(document: dict[str, Any], request: httpx.Request) -> Any:
