@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from omnigraph.errors import ResourceLimitError
 from omnigraph.executor.rows import ROWS_VARIABLE
 from omnigraph.index.query_memory import BYTES_VARIABLE
 from omnigraph.pipeline.spark_query import failures, list_sizes, walk
-from tests.depth import sample
+from tests.depth import IS_TORTURE, sample
 from tests.test_conformance import as_bag
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
@@ -163,3 +165,28 @@ def test_what_explodes_ends_with_the_rows_or_with_a_limit(
         assert len(rows) == len(docs.query(text, params=params).rows())
     count = docs.query("query q() { match { $a: Doc } return { count($a) as n } }", engine="spark")
     assert count.rows() == [{"n": DOCS}]
+
+
+WITHOUT_JAVA = """
+import os, signal, sys
+import omnigraph as og
+
+text = "query q() { match { $a: Doc } return { count($a) as n } }"
+with og.open(sys.argv[1]) as graph:
+    first = graph.query(text, engine="spark").rows()
+    java = og.spark.session().sparkContext._gateway.proc
+    os.kill(java.pid, signal.SIGKILL)
+    java.wait()
+    again = graph.query(text, engine="spark").rows()
+    og.spark.session().stop()
+print(first, again)
+"""
+
+
+@pytest.mark.skipif(not IS_TORTURE, reason="two more Javas: `make torture`")
+def test_a_call_after_java_has_ended_starts_another(docs: og.Graph) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", WITHOUT_JAVA, docs.uri], capture_output=True, text=True, timeout=400
+    )
+
+    assert found.stdout.strip() == f"[{{'n': {DOCS}}}] [{{'n': {DOCS}}}]", found.stderr
