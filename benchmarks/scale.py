@@ -122,7 +122,7 @@ class Watch:
 
     def __enter__(self) -> Watch:
         self._seconds: dict[int, float] = {}
-        self._peaks: dict[str, int] = {}
+        self.peaks: dict[str, int] = {}
         self._sample()
         self._before = sum(self._seconds.values())
         self._start = time.perf_counter()
@@ -142,10 +142,13 @@ class Watch:
         self._sample()
         self._wall = time.perf_counter() - self._start
 
+    @property
+    def cpu_seconds(self) -> float:
+        return sum(self._seconds.values()) - self._before
+
     def list_figures(self) -> list[tuple[str, tuple[float, str]]]:
-        cpu = sum(self._seconds.values()) - self._before
-        memory = [(f", memory of {n}", (b / 1e6, "MB")) for n, b in self._peaks.items()]
-        return [("", (cpu, "cpu s")), (", wall", (self._wall, "wall s")), *memory]
+        memory = [(f", memory of {n}", (b / 1e6, "MB")) for n, b in self.peaks.items()]
+        return [("", (self.cpu_seconds, "cpu s")), (", wall", (self._wall, "wall s")), *memory]
 
     def _watch(self) -> None:
         while not self._stop.wait(0.2):
@@ -161,7 +164,7 @@ class Watch:
                 continue
             self._seconds[process.pid] = times.user + times.system
             kind = "driver" if process.pid == me.pid else "Java" if is_java else "a worker"
-            self._peaks[kind] = max(self._peaks.get(kind, 0), rss)
+            self.peaks[kind] = max(self.peaks.get(kind, 0), rss)
 
 
 if __name__ == "__main__":
