@@ -133,7 +133,7 @@ class PurgeWorld(UndoWorld):
         kept = {each for head in others for each in head.ancestors()} | set(self.tags.values())
         shown = {each for each in self.ids if self._shows(each, branch, key)}
         losing = shown - kept - {self.heads[branch]}
-        for commit in sorted(losing & before.ancestors(), key=list(self.ids).index)[-3:]:
+        for commit in losing & before.ancestors():
             same = {**commit.state.same, **before.state.same}
             for number, each in commit.state.types.items():
                 if _find(same, number) == key and commit.state.rows.get(number):
