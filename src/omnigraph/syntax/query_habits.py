@@ -102,6 +102,8 @@ def _hint_place(situation: Situation) -> str | None:
             return _ELSEWHERE["->"]
         case ":" if re.search(r"\(\s*\w*\Z", before):
             return _ELSEWHERE["("]
+        case "{" if situation.previous in ("return", "having", "order"):
+            return f"the block before `{situation.previous}` is open: close it with `}}`"
         case "," if "OPTIONAL" in situation.expected:
             return "clauses stand side by side; leave out the `,`"
     return next(
