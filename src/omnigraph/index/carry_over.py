@@ -288,6 +288,8 @@ class PreviousVersion:
         if delta is None:
             return None
         size = before.handle.row_count
+        if size == 0:
+            return None  # without a file nothing tells whether a column of a name is the same one
         lost = size - delta.kept
         if (self._handle.row_count - delta.kept + lost) * CHANGED_SHARE > size:
             return None
