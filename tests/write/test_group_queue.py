@@ -200,7 +200,7 @@ def test_callers_do_not_fall_into_two_halves_that_take_turns(
     is_led.wait()
     meanwhile.start()
     assert first.list_results() == [2]
-    wait_until(lambda: "key" in queue._gathering or len(sizes) > 1)
+    wait_until(lambda: queue.is_gathering("key") or len(sizes) > 1)
     again.start()
 
     assert meanwhile.list_results() == [4, 6]

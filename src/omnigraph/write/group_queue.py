@@ -140,6 +140,11 @@ class GroupQueue(Generic[T, R]):
         with self._lock:
             return len(self._waiting.get(key, []))
 
+    def is_gathering(self, key: str) -> bool:
+        """Whether a leader waits for others."""
+        with self._lock:
+            return key in self._gathering
+
     def _enter(self, key: str, member: Member[T, R]) -> None:
         with self._lock:
             if key in self._waiting:
