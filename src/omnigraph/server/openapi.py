@@ -69,7 +69,7 @@ _FORM: dict[str, Any] = {
 }
 
 
-@cache  # one for each kind of server, which nobody changes
+@cache  # one for each kind of server; it is never changed
 def openapi_document(*, is_single: bool, is_open: bool) -> dict[str, Any]:
     """The document of a server of one graph or of several, that asks for tokens or does not."""
     paths: dict[str, dict[str, Any]] = {}
