@@ -109,7 +109,7 @@ def evaluate(expression: Scalar, columns: Columns) -> pa.Array:
 def repeat_value(value: pa.Scalar, count: int) -> pa.Array:
     """One value in every row, if that may be held."""
     if count > 1:
-        require_bytes(count * pa.array([value], value.type).nbytes)
+        require_bytes(count * repeat(value, 1).nbytes)
     return repeat(value, count)
 
 
