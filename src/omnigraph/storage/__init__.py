@@ -25,6 +25,7 @@
     durability.py  operation_files.py   what to sync, and syncing it
 
     control.py        `ControlTable`: `__manifest` and history, with the inline commits
+                      → control_commits.py (one commit of rows, and making it durable)
                       (latest_versions.py: which version of one is still the latest)
     power_cut.py      what a power cut leaves of one: torn.py (files), torn_rows.py (rows)
     queues.py         one writer at a time per (table, branch)

@@ -1,14 +1,14 @@
 """Control tables: `__manifest` and the two history tables.
 
-The only module with inline commits of rows. `merge_rows` is the publish primitive: a merge on the
-primary key at the version that was read, without retries. Lance then refuses it when another writer
-has landed one of the same keys since, and lets disjoint ones through. This holds only while the key
-has its primary-key mark, the merge does not use an index, and it is executed in one call; losing
-any of the three fails silently.
+With `control_commits.py` the only module with inline commits of rows. `merge_rows` is the publish
+primitive: a merge on the primary key at the version that was read, without retries. Lance then
+refuses it when another writer has landed one of the same keys since, and lets disjoint ones
+through. This holds only while the key has its primary-key mark, the merge does not use an index,
+and it is executed in one call; losing any of the three fails silently.
 
 A join over the whole table is the greater part of a merge. A caller that knows of all keys but one
-that they are new has this one row replaced where it lies: two writers that replace the same row
-remove it from the same fragment, and Lance refuses the second of them as well.
+that they are new has this one row replaced where it lies: of two writers that replace the same row
+the second is refused as well.
 """
 
 from __future__ import annotations
@@ -20,19 +20,13 @@ import lance
 import numpy as np
 import pyarrow as pa
 from lance import LanceDataset
-from lance.dataset import LanceOperation, Transaction
 from lance.optimize import Compaction
 
 from omnigraph.dataclass import dataclass
-from omnigraph.errors import (
-    CommitConflict,
-    InvariantViolated,
-    RecoveryRequired,
-    RowLevelCasContention,
-    TableNotFound,
-)
-from omnigraph.storage.appended_versions import Append, Chain, Chains
+from omnigraph.errors import InvariantViolated, TableNotFound
+from omnigraph.storage.appended_versions import Chains
 from omnigraph.storage.blobs import PRIMARY_KEY
+from omnigraph.storage.control_commits import ControlCommits, describe, publishing
 from omnigraph.storage.counters import record
 from omnigraph.storage.datasets import Opener, session
 from omnigraph.storage.durability import Durability, sync_paths, sync_tree
@@ -43,15 +37,12 @@ from omnigraph.storage.lance_errors import lance_errors
 from omnigraph.storage.lance_manifest import max_fragment_id
 from omnigraph.storage.latest_versions import Latest, LatestVersions, may_be_newer
 from omnigraph.storage.location import GraphRoot, TableLocation
-from omnigraph.storage.operation_files import commit_files, list_compacted_files, version_files
+from omnigraph.storage.operation_files import commit_files, list_compacted_files
 from omnigraph.storage.power_cut import PowerCut
 from omnigraph.storage.predicates import Compare, CompareOp, IsIn, Predicate
 from omnigraph.storage.reads import UPDATED, Reads
 from omnigraph.storage.recorder import Recorder
-from omnigraph.storage.row_ids import RowIds
-from omnigraph.storage.staging import write_deletions, write_rows
 from omnigraph.storage.text import open_text_store
-from omnigraph.storage.transactions import commit_once
 
 STAMP = UPDATED
 
@@ -62,14 +53,6 @@ class ControlRows:
 
     rows: pa.Table
     version: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """A version that was committed, and by what."""
-
-    dataset: LanceDataset
-    transaction: Transaction | None
 
 
 class ControlTable:
@@ -96,7 +79,9 @@ class ControlTable:
         self._forks = Forks(self._opener, texts, durability, self._recorder)
         self.power_cut = PowerCut(self.uri, self._opener, self._forks)
         self._latest = LatestVersions(self.uri, is_local=root.is_local)
-        self._chains = Chains()
+        self._commits = ControlCommits(
+            key, self._opener, self._recorder, Chains(), root.is_local, self._is_power
+        )
 
     @property
     def storage_options(self) -> Mapping[str, str]:
@@ -259,11 +244,11 @@ class ControlTable:
             place = known.places.get(replaced) if known is not None else None
             place = self._find_place(location, dataset, replaced) if place is None else place
         written = rows.cast(_to_written_schema(schema, rows))
-        with _contention(self.uri), lance_errors("publishing", location):
+        with publishing(location):
             if place is None:
-                made = _merge(self._opener.at(location, read_version), self.key, written)
+                made = self._commits.merge(self._opener.at(location, read_version), written)
             else:
-                made = self._replace(
+                made = self._commits.replace(
                     location, dataset, written, np.array([place], np.uint64), known is not None
                 )
         version = int(made.dataset.version)
@@ -279,7 +264,7 @@ class ControlTable:
             latest = Latest(version, attributes, made.dataset, schema, places, newest)
             self._latest.put(branch, latest)
         on_visible(version)
-        self._flush(location, made)
+        self._commits.flush(location, made)
         record(control_merges=1)
         return version
 
@@ -299,10 +284,10 @@ class ControlTable:
         wanted = IsIn(self.key, pa.array(sorted(removed), pa.utf8()))
         places = self._reads.find_addresses(_to_handle(location, dataset), wanted)
         written = rows.cast(_to_written_schema(dataset.schema, rows))
-        with _contention(self.uri), lance_errors("publishing", location):
-            made = self._replace(location, dataset, written, places)
+        with publishing(location):
+            made = self._commits.replace(location, dataset, written, places)
         self._latest.forget(branch)
-        self._flush(location, made)
+        self._commits.flush(location, made)
         record(control_merges=1)
         return int(made.dataset.version)
 
@@ -313,7 +298,7 @@ class ControlTable:
             dataset = self._opener.head(location)
             # Inline commit: the branch has no name yet, so nothing else writes or reads it.
             dataset.delete(to_lance(predicate, dataset.schema))
-            self._sync(location, _describe(dataset))
+            self._commits.sync(location, describe(dataset))
         self._latest.forget(branch)
         return int(dataset.version)
 
@@ -324,7 +309,7 @@ class ControlTable:
             RecoveryRequired: It is there, but could not be made durable.
         """
         location = TableLocation(self.uri, branch)
-        self._flush(location, _describe(self._opener.head(location)))
+        self._commits.flush(location, describe(self._opener.head(location)))
 
     def append(self, rows: pa.Table) -> int:
         """Add rows at the end; not fenced by key."""
@@ -338,7 +323,7 @@ class ControlTable:
                 mode="append",
                 session=session(),
             )
-            self._sync(location, _describe(dataset))
+            self._commits.sync(location, describe(dataset))
         record(control_appends=1)
         return int(dataset.version)
 
@@ -394,7 +379,7 @@ class ControlTable:
         dataset = self._opener.head(location)
         with lance_errors(action, location), self.power_cut.mark_unfinished():
             yield dataset
-            self._sync(location, _describe(dataset))
+            self._commits.sync(location, describe(dataset))
 
     # Branches
 
@@ -443,45 +428,6 @@ class ControlTable:
                 "publishes would duplicate rows — reopen the graph read-write to migrate it"
             )
 
-    def _replace(
-        self,
-        location: TableLocation,
-        dataset: LanceDataset,
-        rows: pa.Table,
-        places: RowIds,
-        is_latest: bool = False,
-    ) -> _Made:
-        """Add the rows, and remove those at `places`; `is_latest` where that is certain."""
-        written = write_rows(dataset, rows)
-        updated, removed = write_deletions(dataset, places)
-        operation = LanceOperation.Update(
-            removed_fragment_ids=removed, updated_fragments=updated, new_fragments=written
-        )
-        transaction = Transaction(dataset.version, operation)
-        added = Append.of_replacement(transaction.uuid, operation) if self._is_local else None
-        chain = self._chains.take(location)
-        is_next = is_latest and chain is not None and chain.follows(dataset)
-        if added is not None and chain is not None and is_next and chain.can_take(added):
-            return _Made(self._append(location, chain, added), transaction)
-        # The fence is the fragment that a row is taken from: no other commit may change it
-        # meanwhile.
-        made = _Made(commit_once(dataset, transaction), transaction)
-        if added is not None:
-            self._chains.keep(Chain.begin(location, int(made.dataset.version), added))
-        return made
-
-    def _append(self, location: TableLocation, chain: Chain, added: Append) -> LanceDataset:
-        """Write the next version; the fence is its name, which only one writer can give."""
-        try:
-            version = chain.append(added).version
-        except FileExistsError as error:
-            raise CommitConflict(f"version {chain.version} at '{location}' is there") from error
-        dataset = self._opener.at(location, version)
-        if not chain.follows(dataset):
-            raise InvariantViolated(f"version {version} at '{location}' reads other than written")
-        self._chains.keep(chain)
-        return dataset
-
     def _list_version_files(
         self, location: TableLocation, before: int, head: LanceDataset
     ) -> list[str]:
@@ -496,53 +442,10 @@ class ControlTable:
         found = self._reads.find_addresses(handle, wanted)
         return int(found[0]) if len(found) == 1 else None
 
-    def _flush(self, location: TableLocation, made: _Made) -> None:
-        """Sync what a publish wrote. A failure here may have taken effect: the error says so."""
-        try:
-            self._sync(location, made)
-        except OSError as error:
-            raise RecoveryRequired(
-                f"the publish at '{location}' may have taken effect but could not be flushed to "
-                "the disk — look at the disk"
-            ) from error
-
-    def _sync(self, location: TableLocation, made: _Made) -> None:
-        version, transaction = int(made.dataset.version), made.transaction
-        if self._is_power:
-            sync_paths(version_files(location, made.dataset, transaction))
-        if transaction is not None:
-            self._recorder.record_commit(location, version, transaction, {})
-
 
 def _to_handle(location: TableLocation, dataset: LanceDataset) -> TableHandle:
     with lance_errors("reading the columns of a table", location, dataset.version):
         return TableHandle(location, dataset.version, dataset.schema, 0, dataset)
-
-
-def _describe(dataset: LanceDataset) -> _Made:
-    return _Made(dataset, dataset.read_transaction(dataset.version))
-
-
-def _merge(dataset: LanceDataset, key: str, rows: pa.Table) -> _Made:
-    # Inline commit: a publish of any keys is fenced only as one shot of Lance's own.
-    (
-        dataset.merge_insert(key)
-        .when_matched_update_all()
-        .when_not_matched_insert_all()
-        .conflict_retries(0)
-        .use_index(False)
-        .execute(rows)
-    )
-    return _describe(dataset)
-
-
-@contextmanager
-def _contention(uri: str) -> Iterator[None]:
-    """Turn every way in which Lance reports a lost merge into one error."""
-    try:
-        yield
-    except CommitConflict as error:
-        raise RowLevelCasContention(f"another writer changed '{uri}' first") from error
 
 
 def _primary_key(schema: pa.Schema) -> list[str]:
