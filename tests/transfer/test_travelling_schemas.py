@@ -282,3 +282,25 @@ def test_schemas_travel_to_an_object_store_and_back(home: Path, s3_store: Store)
         assert ages(here)["ann"] == 1
         assert "ann" in names(here)
     assert find_damage(uri, storage_options=options) == find_damage(home) == []
+
+
+def test_a_branch_that_received_a_renamed_type_keeps_the_rows_of_its_earlier_name(
+    pair: tuple[og.Graph, og.Graph],
+) -> None:
+    """What it shows lies on a fork that came along; earlier commits show a fork of its own."""
+    here, there = pair
+    for graph, name in ((here, "one"), (there, "two")):
+        graph.create_branch("x")
+        add(graph, "person", branch="x", name=name)
+    earlier = here.commits("x")[0].commit_id
+    there.pull(here.uri, "x")
+    renamed = SCHEMA.replace("Person", "Human")
+    renamed = renamed.replace("node Human {", 'node Human @rename_from("Person") {')
+    there.apply_schema(renamed, branch="x")
+    there.push(here.uri, "x")
+    before = past(here, earlier)
+
+    here.mutate('query q() { insert Human { name: "three" } }', branch="x")
+
+    assert past(here, earlier) == before != "gone"
+    assert find_damage(here.uri) == []

@@ -212,13 +212,12 @@ def _shows_dropped(
     coordinator: Coordinator, other: ManifestState, branch: str, origin: ManifestState
 ) -> bool:
     """Whether a branch shows a version of this one's lineages that `origin` does not know."""
-    for key, entry in other.entries.items():
+    for entry in other.entries.values():
         fork = entry.table_branch
-        if fork is not None and owns_lineage(branch, fork):
-            names = {key, *(name for name, at in origin.paths.items() if at == entry.table_path)}
-            known = (coordinator.list_shown(origin, name, fork) for name in names)
-            if not any(entry.version in each for each in known):
-                return True
+        if fork is None or not owns_lineage(branch, fork):
+            continue
+        if entry.version not in coordinator.list_shown(origin, entry.table_path, fork):
+            return True
     return False
 
 
@@ -273,7 +272,7 @@ def _remove_forks(environment: WriteEnvironment, before: ManifestState, now: Man
         if fork is None or branch_of_fork(fork) != now.branch or (entry.table_path, fork) in kept:
             continue
         try:
-            if not coordinator.list_shown(now, key, fork):
+            if not coordinator.list_shown(now, entry.table_path, fork):
                 with suppress(ForkInUse):  # another fork stands on it
                     tables.forks.delete(uri, fork)
         except OmnigraphError as error:

@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.errors import (
     BranchExists,
@@ -168,15 +167,15 @@ class Coordinator:
             self._asked.discard((branch, branch_id))
         return line.at(version)
 
-    def list_shown(self, state: ManifestState, table_key: str, fork: str) -> list[int]:
-        """The versions of a table that a branch had ever shown on this fork of it."""
+    def list_shown(self, state: ManifestState, path: str, fork: str) -> list[int]:
+        """The versions of a table, under any name, that a branch had ever shown on this fork."""
         same_fork = Compare("table_branch", CompareOp.EQ, pa.scalar(fork))
-        columns = ["table_key", "table_version"]
+        columns = ["table_key", "location", "table_version"]
         found = self._control.read(
             lance_branch(state.branch), state.version, columns=columns, predicate=same_fork
         ).rows
-        versions = found.filter(pc.equal(found["table_key"], table_key))["table_version"]
-        return list(versions.to_pylist())
+        at_path = [each == path for each in list_locations(found)]
+        return list(found["table_version"].filter(pa.array(at_path, pa.bool_())).to_pylist())
 
     def list_transactions(self, state: ManifestState, path: str) -> set[str]:
         """What made the versions of a table that a branch had ever shown, those that went too."""

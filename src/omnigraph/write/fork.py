@@ -12,7 +12,6 @@ from omnigraph.errors import ConflictError, ForkExists, ForkInUse, OmnigraphErro
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import Coordinator, TableEntry
 from omnigraph.manifest.branch_names import fork_names, owns_lineage
-from omnigraph.manifest.state_text import find_forks
 from omnigraph.storage.handles import TableHandle
 from omnigraph.storage.tables import TableStorage
 from omnigraph.write.environment import WriteEnvironment
@@ -61,10 +60,13 @@ def _fork(
         ) from collision
 
 
-def _is_shown(coordinator: Coordinator, path: str, fork: str) -> bool:
-    """Whether some branch shows a table on this fork. Its owner may have gone back from it."""
+def _was_shown(coordinator: Coordinator, path: str, fork: str) -> bool:
+    """Whether some branch shows, or ever showed, a table on this fork.
+
+    Its owner may have gone back from it, or have left it for a version that another store sent.
+    """
     states = coordinator.fresh_each(coordinator.branches())
-    return (path, fork) in find_forks(each.snapshot() for each in states)
+    return any(coordinator.list_shown(each, path, fork) for each in states)
 
 
 def _reclaim(
@@ -82,10 +84,8 @@ def _reclaim(
         is_kept = (
             entry.table_path in state.hidden_paths  # its earlier commits show the fork
             or (entry.table_path, collision.branch) in coordinator.commit_states.list_kept_forks()
-            or _is_shown(coordinator, entry.table_path, collision.branch)
+            or _was_shown(coordinator, entry.table_path, collision.branch)
         )
-        # The branch may have left it for a version that came from another store.
-        is_kept = is_kept or bool(coordinator.list_shown(state, key, collision.branch))
     except OmnigraphError as error:
         raise ConflictError(
             f"could not verify who owns the fork of '{key}' on branch '{branch}'; refresh and retry"
