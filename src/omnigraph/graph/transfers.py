@@ -76,7 +76,8 @@ def fetch_branches(
     from omnigraph.transfer.result import TransferResult
     from omnigraph.transfer.tags import receive_tags
 
-    environment, moved = session.environment(), TransferResult()
+    environment, history = session.environment(), session.store.history
+    moved = TransferResult()
     session.recover()
     coordinator = source.environment.coordinator
     names = coordinator.branches() if branch is None else [canonical_branch(branch)]
@@ -86,17 +87,17 @@ def fetch_branches(
         if _follow_reset(session, source, each, tracking):
             moved += TransferResult(renewed=(tracking,))
         try:
-            moved += receive(source, each, environment, tracking, is_checked=False)
+            moved += receive(source, each, environment, tracking, history, is_checked=False)
         except NotFastForward:
-            delete_branch(environment, tracking, session.store.history)
-            moved += receive(source, each, environment, tracking, is_checked=False)
+            delete_branch(environment, tracking, history)
+            moved += receive(source, each, environment, tracking, history, is_checked=False)
             moved += TransferResult(renewed=(tracking,))
         moved += receive_tags(source, each, environment)
     if prune:
         there = {f"{name}/{each}" for each in coordinator.branches()}
         for each in session.coordinator.branches():
             if each.startswith(f"{name}/") and each not in there:
-                delete_branch(environment, each, session.store.history)
+                delete_branch(environment, each, history)
                 moved += TransferResult(pruned=(each,))
     return moved
 
@@ -131,7 +132,8 @@ def advance(
         if fetched.schema_name != coordinator.fresh(branch).schema_name:
             session.permit(Action.SCHEMA_APPLY, actor=actor, target_branch=branch)
     try:
-        receive(to_source(session), f"{name}/{branch}", session.environment(), branch)
+        environment, history = session.environment(), session.store.history
+        receive(to_source(session), f"{name}/{branch}", environment, branch, history)
     except NotFastForward:
         return moved, True
     return moved, False
@@ -151,7 +153,8 @@ def send(
         uri, storage_options=options, durability=tables.durability, self_care=False
     ) as far:
         source, target = to_source(session), far._session.environment()
-        return receive(source, branch, target, branch) + receive_tags(source, branch, target)
+        moved = receive(source, branch, target, branch, far._session.store.history)
+        return moved + receive_tags(source, branch, target)
 
 
 @check_call

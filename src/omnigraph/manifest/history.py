@@ -91,16 +91,30 @@ def reconcile_changed(
     Which ones did is known from the file system, so that none of the others is read.
     """
     now = time.time_ns()
-    done = _read_mark(texts)
-    # A clock that was set back says nothing about what came before.
-    since = None if done is None or done > now else done
-    branches = coordinator.list_changed(since)
+    branches = coordinator.list_changed(_read_mark(texts, now))
     unread: list[str] = []
     reconcile(coordinator, history, queues, branches, unread)
     # A branch that could not be read counts as changed until it can.
     if branches != [MAIN] and texts.root.is_local and not unread:
         texts.write_text(MARK, write_mark(now))
     return unread
+
+
+def find_makers(
+    coordinator: Coordinator, history: ControlTable, texts: GraphTexts, commit_ids: Collection[str]
+) -> tuple[dict[str, str], list[str]]:
+    """The branches that commits were made on, and those that the projection may not cover.
+
+    A commit that is not in it is known to none but the latter: those that changed since it was
+    brought up to date. One that is in it was known to some branch once.
+    """
+    since = _read_mark(texts, time.time_ns())
+    uncovered = coordinator.list_changed(since)
+    if since is None:
+        return {}, uncovered
+    wanted = IsIn(KEY, pa.array(sorted(commit_ids), pa.utf8()))
+    rows = history.read(columns=[KEY, "manifest_branch"], predicate=wanted).rows.to_pylist()
+    return {row[KEY]: row["manifest_branch"] or MAIN for row in rows}, uncovered
 
 
 def list_branches_after(history: ControlTable, commit_ids: Collection[str]) -> set[str]:
@@ -131,13 +145,14 @@ def _sum_up(now: int) -> str:
     return sha256(str(now).encode()).hexdigest()[:16]
 
 
-def _read_mark(texts: GraphTexts) -> int | None:
+def _read_mark(texts: GraphTexts, now: int) -> int | None:
     """When the projection was last up to date; None when that cannot be told."""
     text = texts.read_text_if_exists(MARK)
     with suppress(ValueError, KeyError, TypeError):
         mark = json.loads(text or "")
         found = int(mark["reconciled_at_ns"])
-        return found if mark["checksum"] == _sum_up(found) else None
+        # A clock that was set back says nothing about what came before.
+        return found if mark["checksum"] == _sum_up(found) and found <= now else None
     return None
 
 

@@ -17,13 +17,17 @@ from omnigraph.display import show_html
 from omnigraph.display_fields import make_field_sheet
 from omnigraph.errors import BadRequestError, OmnigraphError, StorageError
 from omnigraph.json_form import JsonForm
+from omnigraph.lru import Lru
 from omnigraph.manifest.branch_names import NAME_FORM, canonical_branch, is_internal
 from omnigraph.manifest.model import MAIN, Snapshot
 from omnigraph.manifest.state_text import UNREADABLE, states_to_text, text_to_states
+from omnigraph.storage.file_times import Attributes
 from omnigraph.storage.graph_texts import GraphTexts
 
 DIRECTORY = "__tags"
 MESSAGE_CHARACTERS_MAX = 10_000
+KNOWN_MAX = 10_000
+"""Tags that are remembered: half a kilobyte each."""
 _ENDING = ".json"
 
 
@@ -56,6 +60,10 @@ def check_tag_name(name: str) -> str:
     return checked
 
 
+_known_tags: Lru[str, tuple[tuple[Attributes, ...], Tag]] = Lru(KNOWN_MAX)
+"""Tags by the places of their files. What they were when they had these attributes."""
+
+
 class Tags:
     """The tags of a graph, one text each."""
 
@@ -85,6 +93,24 @@ class Tags:
                 f"'{_file(name)}' cannot be read — restore it from a backup, or delete the tag "
                 f"'{name}' and set it again"
             ) from None
+
+    def find_tag(self, name: str) -> Tag | None:
+        """A tag without its state; where its file proves that it is unchanged, it is not read.
+
+        Raises:
+            StorageError: Its file is damaged.
+        """
+        key = f"{self._texts.root}/{_file(name)}"
+        attributes = self._texts.read_attributes([_file(name)])
+        known = _known_tags.get(key)
+        if known is not None and known[0] == attributes:
+            return known[1]
+        found = self.find(name)
+        if found is None:
+            return None
+        if attributes is not None:
+            _known_tags.put(key, (attributes, found[0]))
+        return found[0]
 
     def remove(self, name: str) -> bool:
         """Let go of a tag, damaged or not; whether there was one."""

@@ -9,7 +9,9 @@ beside the line: no manifest of this store has it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 
 from omnigraph.dataclass import dataclass
 from omnigraph.errors import CommitNotFound
@@ -32,7 +34,7 @@ from omnigraph.write.fork import open_pin
 from omnigraph.write.pins import handle_to_pin
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReceivedLine:
     """Commits that were received for a branch. `states` are those of the source, by commit;
     `before` is what the source has of the head that the branch has now, if it has it.
@@ -45,10 +47,13 @@ class ReceivedLine:
     states: Mapping[str, Snapshot]
     before: Snapshot | None
 
+    @cached_property
+    def _missing(self) -> set[str]:
+        return {each.commit_id for each in self.found.missing}
+
     def keep_side_states(self) -> None:
         """Write down what the commits beside the line show."""
-        missing = {each.commit_id for each in self.found.missing}
-        line = {each.commit_id for each in self.found.line({})} & missing
+        line = {each.commit_id for each in self.found.line({})} & self._missing
         line |= {self.found.head.commit_id}
         kept = [
             self._write_down(self.found.commits[commit_id], 0)
@@ -82,7 +87,9 @@ class ReceivedLine:
             schema_hash=head.schema_hash if is_other else None,
             schema_id=head.schema_id if is_other else None,
             ancestors=tuple(
-                self._to_ancestor(each) for each in self.found.commits.values() if each not in line
+                self._to_ancestor(each)
+                for each in self.found.commits.values()
+                if each not in line and each.commit_id not in known
             ),
             adopted=tuple(commits),
             # Not by their notes: commits whose state is gone over there are not on this line.
@@ -176,10 +183,12 @@ class ReceivedLine:
 
         One that was received has no manifest of this store that shows it.
         """
-        try:
-            return self.target.coordinator.commit(commit.commit_id)
-        except CommitNotFound:
-            return replace(commit, manifest_version=0, is_kept=False)
+        coordinator = self.target.coordinator
+        with suppress(CommitNotFound):
+            if commit.commit_id not in self._missing:
+                return coordinator.commit(commit.commit_id)
+        kept = coordinator.commit_states.find_kept(commit.commit_id)  # no branch knows it
+        return replace(commit, manifest_version=0, is_kept=False) if kept is None else kept.head
 
     def _state_of(self, commit: GraphCommit) -> Snapshot | None:
         """What a commit shows, with versions of the target; None when that is gone."""

@@ -37,9 +37,10 @@ from omnigraph.manifest import (
     publish,
 )
 from omnigraph.manifest.schema_files import catch_up_files, reconcile_staging
+from omnigraph.storage.control import ControlTable
 from omnigraph.storage.queues import SCHEMA_APPLY_KEY, QueueKey
 from omnigraph.transfer.contents import ATTEMPTS_MAX, Source
-from omnigraph.transfer.histories import History, list_ancestors, list_ids
+from omnigraph.transfer.histories import History, KnownCommits, list_ancestors, list_ids
 from omnigraph.transfer.line import ReceivedLine
 from omnigraph.transfer.result import TransferResult
 from omnigraph.transfer.schemas import bring_schemas
@@ -59,11 +60,13 @@ def receive(
     source_branch: str,
     target: WriteEnvironment,
     branch: str,
+    history: ControlTable,
     *,
     is_checked: bool = True,
 ) -> TransferResult:
     """Move a branch of the target to the head of a branch of the source, or make it.
 
+    `history` is that of the target.
     A branch that moves is held to its checks and those that come along, as by a merge, unless
     `is_checked` says that it only mirrors the source.
 
@@ -76,7 +79,7 @@ def receive(
     """
     moved = TransferResult()
     for attempt in range(ATTEMPTS_MAX):
-        transfer = _Transfer(source, target, source_branch, branch, is_checked)
+        transfer = _Transfer(source, target, source_branch, branch, history, is_checked)
         try:
             return moved + transfer.run()
         except (SourceChanged, ExpectedVersionMismatch, PreconditionFailed):
@@ -95,12 +98,17 @@ class _Transfer:
         target: WriteEnvironment,
         source_branch: str,
         branch: str,
+        history: ControlTable,
         is_checked: bool,
     ) -> None:
         self.source, self.target, self.branch = source, target, branch
         self.is_checked = is_checked
         self.theirs = source.environment.coordinator.fresh(source_branch)
-        self.tables = TableImport(source.environment.tables, target.tables, self._is_same_table)
+        self.near = (branch, MAIN, source_branch)
+        self.known = KnownCommits(target, history, self.near)
+        self.tables = TableImport(
+            source.environment.tables, target.tables, self._is_named, self._is_same_table
+        )
         self._starts_over = False
 
     def run(self) -> TransferResult:
@@ -178,21 +186,17 @@ class _Transfer:
 
     def _compare(self) -> History | None:
         """What the target lacks; None when it has the head on this branch already."""
-        coordinator = self.target.coordinator
-        ours = [coordinator.fresh(branch) for branch in coordinator.branches()]
-        known = {each for state in ours for each in list_ids(state)}
-        commits = list_ancestors(self.theirs)
+        here, commits = self._find_here(), list_ancestors(self.theirs)
+        known = self.known.find(commits)
         first = next(each for each in commits.values() if each.parent_id is None)
         if first.commit_id not in known:
             raise UnrelatedHistories(str(self.source.files.uri), str(self.target.tables.root))
         head = self.theirs.head
-        here = next((state for state in ours if state.branch == self.branch), None)
         if here is not None:
             if head.commit_id in set(list_ids(here)):
                 return None
             if here.head.commit_id not in commits:
                 raise NotFastForward(self.branch, here.head.commit_id, head.commit_id)
-        self.tables.named |= {path for state in ours for path in state.known_paths}
         missing = tuple(each for each in commits.values() if each.commit_id not in known)
         return History(head, commits, missing)
 
@@ -207,10 +211,13 @@ class _Transfer:
             state = coordinator.commit_states.find(coordinator.commit(commit.commit_id))
             if state is not None and coordinator.commit_states.has_tables(state):
                 states[commit.commit_id] = state
-        return states | self._match(found)
+        return states | self._match(found, states)
 
-    def _match(self, found: History) -> dict[str, Snapshot]:
+    def _match(self, found: History, states: Mapping[str, Snapshot]) -> dict[str, Snapshot]:
         """Note which versions both stores have, by commits that both have.
+
+        These are the last ones before the missing. What other branches show tells no more, unless
+        one of these is gone or a table is another version there, as after a compaction.
 
         Returns what the target has lost of these: a merge compares with it.
         """
@@ -221,10 +228,22 @@ class _Transfer:
             for commit in (*found.missing, found.head)
             for each in (commit.parent_id, commit.merged_parent_id)
         }
-        lost: dict[str, Snapshot] = {}
-        heads = {coordinator.fresh(each).head.commit_id for each in coordinator.branches()}
-        known = {*filter(None, parents), *heads, found.head.commit_id} - missing
-        for commit_id in sorted(known):
+        last = {*filter(None, parents), found.head.commit_id} - missing
+        near = {state.head.commit_id for state in coordinator.fresh_each(self.near)}
+        compared, lost = self._match_at(found, (last | near) - missing)
+        if not (last <= compared and self.tables.has_origins(_entries(states.values()))):
+            heads = coordinator.fresh_each(coordinator.branches())
+            others = {state.head.commit_id for state in heads} - last - near - missing
+            lost |= self._match_at(found, others)[1]
+        return lost
+
+    def _match_at(
+        self, found: History, commit_ids: Iterable[str]
+    ) -> tuple[set[str], dict[str, Snapshot]]:
+        """Compare what both stores show of commits: which this told of, and what is lost here."""
+        coordinator = self.target.coordinator
+        compared, lost = set[str](), dict[str, Snapshot]()
+        for commit_id in sorted(commit_ids):
             theirs = found.commits.get(commit_id)
             if theirs is None:
                 continue
@@ -239,9 +258,14 @@ class _Transfer:
                 lost[theirs.commit_id] = before
                 continue
             for key, entry in before.entries.items():
-                if key in now.entries:
-                    self.tables.match(entry, now.entries[key])
-        return lost
+                self.tables.match(entry, now.entries.get(key))
+            compared.add(commit_id)
+        return compared, lost
+
+    def _is_named(self, path: str) -> bool:
+        """Whether some branch of the target shows a table at this place, or has shown one."""
+        here = self.target.coordinator
+        return any(path in each.known_paths for each in here.fresh_each(here.branches()))
 
     def _is_same_table(self, path: str) -> bool:
         """Whether both stores had one version of a table at some time, though none is left."""

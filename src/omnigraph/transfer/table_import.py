@@ -78,21 +78,27 @@ class TableImport:
     """Brings versions of tables from one store to another; `moved` counts what was copied."""
 
     def __init__(
-        self, source: TableStorage, target: TableStorage, is_same_table: Callable[[str], bool]
+        self,
+        source: TableStorage,
+        target: TableStorage,
+        is_named: Callable[[str], bool],
+        is_same_table: Callable[[str], bool],
     ) -> None:
-        """`is_same_table` looks for a version of a path that both stores had at some time."""
+        """`is_named` tells whether the target has had a table at a path, and `is_same_table`
+        whether both stores had one version of it at some time. Both read all branches."""
         self._source, self._target = source, target
-        self._is_same_table = is_same_table
+        self._is_named, self._is_same_table = is_named, is_same_table
         self._from = Files(source.root.uri, source.storage_options)
         self._to = Files(target.root.uri, target.storage_options)
         self._same: dict[Version, TableEntry] = {}
         self._shared_paths: set[str] = set()
+        self._alike: set[str] = set()
+        self._unlike: set[str] = set()
         self._lineages: dict[tuple[str, str | None], _Lineage] = {}
         self._by_place: dict[TableLocation, _Lineage] = {}
         self._forks: dict[tuple[str, str], BranchInfo | None] = {}
         self._records: dict[str, Mapping[str, Checksum]] = {}
         self._received: dict[Version, _Received] = {}
-        self.named: set[str] = set()
         self.moved = TransferResult()
 
     # What both stores have
@@ -101,18 +107,28 @@ class TableImport:
         """Note tables that a commit of both stores shows: they are the same in both."""
         self._shared_paths |= set(paths)
 
-    def match(self, source: TableEntry, target: TableEntry) -> None:
+    def match(self, source: TableEntry, target: TableEntry | None) -> None:
         """Note what both stores show of a table at one commit: the same version, if it is."""
-        if source.table_path != target.table_path:
-            return
-        for ours in self._with_origin(self._target, target):
-            for theirs in self._with_origin(self._source, source):
-                uuid = theirs.transaction_uuid
-                if uuid is not None and (uuid, theirs.version) == (
-                    ours.transaction_uuid,
-                    ours.version,
-                ):
-                    self._same.setdefault(_key(theirs), ours)
+        paths = self._unlike
+        if target is not None and source.table_path == target.table_path:
+            for ours in self._with_origin(self._target, target):
+                for theirs in self._with_origin(self._source, source):
+                    uuid = theirs.transaction_uuid
+                    if uuid is not None and (uuid, theirs.version) == (
+                        ours.transaction_uuid,
+                        ours.version,
+                    ):
+                        self._same.setdefault(_key(theirs), ours)
+                        paths = self._alike
+        paths.add(source.table_path)
+
+    def has_origins(self, entries: Iterable[TableEntry]) -> bool:
+        """Whether it is known of versions that both stores have them, or what they came from.
+
+        The latter is so where both showed one version of the table wherever they were compared.
+        """
+        alike = self._alike - self._unlike
+        return all(_key(each) in self._same or each.table_path in alike for each in entries)
 
     def _with_origin(self, tables: TableStorage, entry: TableEntry) -> list[TableEntry]:
         """A version, and the received one that it shows under another number."""
@@ -277,8 +293,8 @@ class TableImport:
         chose them by the name of the type alone.
         """
         path = entry.table_path
-        is_known = path in self._shared_paths or path not in self.named
-        if not is_known and not is_unique_path(path) and not self._is_same_table(path):
+        is_known = path in self._shared_paths or is_unique_path(path) or not self._is_named(path)
+        if not is_known and not self._is_same_table(path):
             raise ConflictError(
                 f"'{entry.table_key}' is a table of its own in each store, at one place: both "
                 "added the type with an earlier Omnigraph — nothing was published; export it from "

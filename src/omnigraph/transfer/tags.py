@@ -23,15 +23,18 @@ def receive_tags(source: Source, branch: str, target: WriteEnvironment) -> Trans
     One whose state a cleanup of the target has removed is told among those that were not taken.
     """
     reached = list_ancestors(source.environment.coordinator.fresh(branch))
-    theirs = [tag for tag, _ in source.environment.coordinator.tags if tag.commit_id in reached]
-    known = {tag.name: tag for tag, _ in target.coordinator.tags} if theirs else {}
+    tags, ours = source.environment.coordinator.tags, target.coordinator.tags
+    theirs = [tag for tag in map(tags.find_tag, tags.names()) if tag and tag.commit_id in reached]
+    names = set(ours.names()) if theirs else set()
+    known = {each.name: ours.find_tag(each.name) for each in theirs if each.name in names}
     taken: list[str] = []
     refused: list[str] = []
     for tag in theirs:
-        if tag.name not in known:
+        there = known.get(tag.name)
+        if there is None:
             hit(Failpoint.TRANSFER_BEFORE_TAG)
             (taken if _take(target, tag) else refused).append(tag.name)
-        elif known[tag.name].commit_id != tag.commit_id:
+        elif there.commit_id != tag.commit_id:
             refused.append(tag.name)
     return TransferResult(tags=tuple(taken), refused_tags=tuple(refused))
 
