@@ -71,7 +71,11 @@ class TableView:
         self._unindexed: dict[str, int] | None = None
         self._fetches = 0
         self.previous = PreviousVersion(self.id, self.handle, tables, cache)
-        self.lookup = ValueLookup(self, cache)
+
+    @property
+    def lookup(self) -> ValueLookup:
+        """The positions of values. A view does not keep it, or it would wait for the collector."""
+        return ValueLookup(self, self._cache)
 
     def at(self, table: TableId) -> TableView:
         """The same table at another version."""

@@ -39,20 +39,19 @@ if TYPE_CHECKING:
 class ValueLookup:
     """The ranks of one table's columns, and what they find."""
 
+    __slots__ = ("_cache", "_view")
+
     def __init__(self, view: TableView, cache: RuntimeCache) -> None:
         self._view = view
         self._cache = cache
-        # Made once: every look-up needs one of each.
-        self._ranks_keys = {name: RanksKey(view.id, name) for name in view.types}
-        self._postings_keys = {name: PostingsKey(view.id, name) for name in view.types}
 
     def ranks(self, name: str) -> Ranks:
         """The ranks of all values of a column, cached."""
-        return self._cache.get(self._ranks_keys[name], lambda: self._rank(name))
+        return self._cache.get(self._ranks_key(name), lambda: self._rank(name))
 
     def has_ranks(self, name: str) -> bool:
         """Whether the ranks of a column are cached."""
-        return self._cache.peek(self._ranks_keys[name]) is not None
+        return self._cache.peek(self._ranks_key(name)) is not None
 
     def prefers_ranks(self, name: str, rows_wanted: int) -> bool:
         """Whether to rank the whole column rather than the values of some rows; counts as a use."""
@@ -81,7 +80,7 @@ class ValueLookup:
             return None
         # The column is in use as long as its ranks are, of this version or an earlier one.
         column = self._cache.peek(view.column_keys[name])
-        ranks = self._cache.peek(self._ranks_keys[name])
+        ranks = self._cache.peek(self._ranks_key(name))
         if ranks is None:
             found = self._select_by_previous(name, predicate)
             if found is not None:
@@ -102,13 +101,13 @@ class ValueLookup:
 
         Unless `all_of_it` is wanted, ranks that cannot be carried over are left to the query.
         """
-        if not self._cache.is_in_use(self._ranks_keys[name]):
+        if not self._cache.is_in_use(self._ranks_key(name)):
             return
-        carried = self._view.previous.find(self._ranks_keys[name], Ranks)
+        carried = self._view.previous.find(self._ranks_key(name), Ranks)
         if carried is None and not all_of_it:
             return
         if carried is None or self._carry_ranks(name) is not None:
-            has_postings = self._cache.is_in_use(self._postings_keys[name])
+            has_postings = self._cache.is_in_use(self._postings_key(name))
             self.ranks(name)
             if has_postings:
                 self._postings(name)
@@ -121,22 +120,28 @@ class ValueLookup:
 
     # Ranks
 
+    def _ranks_key(self, name: str) -> RanksKey:
+        return RanksKey(self._view.id, name)
+
+    def _postings_key(self, name: str) -> PostingsKey:
+        return PostingsKey(self._view.id, name)
+
     def _rank(self, name: str) -> Ranks:
         self._view.previous.remember()
         return self._carry_ranks(name) or rank_values(self._view.column(name))
 
     def _carry_ranks(self, name: str) -> Ranks | None:
-        carried = self._view.previous.find(self._ranks_keys[name], Ranks)
+        carried = self._view.previous.find(self._ranks_key(name), Ranks)
         return None if carried is None else carry_ranks(carried, lambda: self._tail(carried, name))
 
     def _postings(self, name: str) -> Postings:
-        return self._cache.get(self._postings_keys[name], lambda: build_postings(self.ranks(name)))
+        return self._cache.get(self._postings_key(name), lambda: build_postings(self.ranks(name)))
 
     def _is_ranked_by_now(self, name: str) -> bool:
         """Whether the ranks of a column are cached, or it has been used often enough."""
         if self._view.size <= thresholds.SMALL_TABLE_ROWS or self.has_ranks(name):
             return True
-        return self._cache.touch(self._ranks_keys[name]) >= thresholds.USES_BEFORE_DECODING
+        return self._cache.touch(self._ranks_key(name)) >= thresholds.USES_BEFORE_DECODING
 
     def _is_looked_up_often(self, name: str) -> bool:
         """Whether single values are looked up so often that ranking all of them pays.
@@ -154,7 +159,7 @@ class ValueLookup:
 
     def _select_by_previous(self, name: str, predicate: Compare) -> Selection | None:
         """The same by the ranks of an earlier version, and a look at the rows added since."""
-        carried = self._view.previous.find(self._ranks_keys[name], Ranks)
+        carried = self._view.previous.find(self._ranks_key(name), Ranks)
         if carried is None or carried.entry.count < thresholds.RANKS_FOR_POSTINGS:
             return None
         ranks, delta = carried.entry, carried.delta
