@@ -32,6 +32,29 @@ def test_a_merged_commit_stays_readable_when_a_fetched_branch_is_deleted(tmp_pat
     assert names(here) == ["ann", "bob"]
 
 
+def test_a_fetched_branch_stays_when_the_branch_that_made_its_commits_is_deleted(
+    tmp_path: Path,
+) -> None:
+    """Both have the same head: no commit of the one follows a commit of the other."""
+    here = new_graph(tmp_path / "here", self_care=False)
+    og.clone(here.uri, tmp_path / "there", durability="process")
+    here.create_branch("x")
+    here.push(tmp_path / "there", "x")
+    here.fetch(tmp_path / "there", branch="x")
+    commits = [add(here, "person", branch="x", name=name).commit_id for name in ("ann", "bob")]
+    here.push(tmp_path / "there", "x")
+    here.fetch(tmp_path / "there", branch="x")
+
+    here.delete_branch("x")
+    here.create_branch("x")
+    add(here, "person", branch="x", name="other")
+    here.cleanup(keep=10, confirm=True)
+
+    assert names(here, "origin/x") == ["ann", "bob"]
+    assert [len(list(here.export(commit=str(each)))) for each in commits] == [1, 2]
+    assert find_damage(here.uri) == []
+
+
 @pytest.mark.parametrize("made_by", ["clone", "backup"])
 def test_the_files_of_a_branch_that_was_copied_and_deleted_are_not_missed(
     home: Path, tmp_path: Path, made_by: str

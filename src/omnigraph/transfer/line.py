@@ -25,7 +25,7 @@ from omnigraph.manifest import (
     TableEntry,
     Tombstone,
 )
-from omnigraph.manifest.branch_names import owns_lineage
+from omnigraph.manifest.branch_names import RECEIVED, owns_lineage
 from omnigraph.manifest.model import Change, Pins
 from omnigraph.transfer.histories import History, list_ids
 from omnigraph.transfer.table_import import TableImport
@@ -132,7 +132,19 @@ class ReceivedLine:
             each.shows_same_rows(chosen) for each in here.entries.values()
         ):
             return self.tables.renumber(chosen, chosen.version + 1)
+        if self._is_of_another_branch(chosen):
+            return self.tables.renumber(chosen, chosen.version)
         return chosen
+
+    def _is_of_another_branch(self, chosen: TableEntry) -> bool:
+        """Whether it lies on a fork that goes with another branch, which may be deleted.
+
+        One that stands on it keeps it.
+        """
+        fork = chosen.table_branch
+        if fork is None or fork.startswith(RECEIVED):
+            return False
+        return not owns_lineage(self.branch, fork)
 
     def _list_changes(
         self, here: ManifestState, head: Snapshot, final: Mapping[str, TableEntry]

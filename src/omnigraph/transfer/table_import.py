@@ -337,7 +337,7 @@ class TableImport:
     # Under another number
 
     def renumber(self, entry: TableEntry, version: int) -> TableEntry:
-        """Show a version of this store under a greater number."""
+        """Show a version on a lineage of its own, under its number or a greater one."""
         shown = replace(entry, version=version)
         name = f"{entry.transaction_uuid or uuid4().hex}.{version}"
         lineage = self._make_lineage(shown, name, entry)
