@@ -191,10 +191,17 @@ def test_the_commands_do_the_same_on_a_store_and_a_server(
     assert [each.code for each in errors] == [1, 1, 1]
 
 
-def test_a_put_is_streamed_and_answers_with_the_new_etag(client: Client) -> None:
+def test_a_put_is_streamed_and_answers_with_the_new_etag(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In parts of no announced length; the spooled file is gone afterwards."""
-    place = {**PLACE, "id": "n"}
-    before = set(Path(tempfile.gettempdir()).glob("omnigraph-*"))
+    place, made, make = {**PLACE, "id": "n"}, list[str](), tempfile.mkdtemp
+
+    def note_and_make(**options: Any) -> str:
+        made.append(make(**options))
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", note_and_make)
     done = client.send(
         "PUT", "/blob", params={**place, "message": "scan"}, content=iter([DATA, b"!"])
     )
@@ -205,7 +212,7 @@ def test_a_put_is_streamed_and_answers_with_the_new_etag(client: Client) -> None
     assert done.json()["commit"]["message"] == "scan"
     assert got.content == DATA + b"!"
     assert done.headers["etag"] == got.headers["etag"] == f'"{done.json()["etag"]}"'
-    assert set(Path(tempfile.gettempdir()).glob("omnigraph-*")) <= before
+    assert [Path(each).exists() for each in made if "omnigraph-input" in each] == [False]
 
 
 def test_a_put_is_refused_when_the_bytes_have_changed(client: Client) -> None:
