@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,10 @@ from omnigraph.errors import (
     OmnigraphError,
     StorageError,
 )
-from omnigraph.failpoints import Failpoint, arm_failpoints
+from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from omnigraph.testing.crash import run_spawned
 from tests.depth import sample
-from tests.graph.reading import add, new_graph
+from tests.graph.reading import SCHEMA, add, names, new_graph
 from tests.storage.conftest import Store
 from tests.transfer.conftest import OPTIONS, failing_at, find_damage, show
 
@@ -173,3 +174,33 @@ def test_backups_live_on_an_object_store(home: Path, tmp_path: Path, s3_store: S
 
     assert show(tmp_path / "back") == show(home)
     assert find_damage(tmp_path / "back") == []
+
+
+@pytest.mark.parametrize("died", ["apply", "push"])
+def test_a_graph_is_copied_although_a_schema_change_died_after_its_publish(
+    tmp_path: Path, died: str
+) -> None:
+    """Its schema files are those of before, until the next write opens it."""
+    graph = new_graph(tmp_path / "graph", self_care=False)
+    add(graph, "person", name="ann")
+    og.clone(graph.uri, tmp_path / "away", durability="process")
+    wider = SCHEMA + "\nnode City { name: String @key }\n"
+    with og.open(tmp_path / "away", **OPTIONS) as away:
+        away.apply_schema(wider)
+        change: Callable[[], object] = lambda: away.push(graph.uri)  # noqa: E731
+        if died == "apply":
+            change = lambda: graph.apply_schema(wider)  # noqa: E731
+        point = Failpoint.SCHEMA_APPLY_AFTER_MANIFEST_COMMIT
+        with arm_failpoints({point: "raise"}), pytest.raises(FailpointError):
+            change()
+
+    og.clone(graph.uri, tmp_path / "copy", durability="process")
+    graph.backup(tmp_path / "backup")
+    og.restore_backup(tmp_path / "backup", tmp_path / "restored", durability="process")
+
+    for name in ("copy", "restored"):
+        with og.open(tmp_path / name, **OPTIONS) as copy:
+            assert copy.schema == (tmp_path / name / "_schema.pg").read_text() == wider
+            copy.mutate('query q() { insert City { name: "Rome" } }')
+            assert names(copy) == ["ann"]
+        assert find_damage(tmp_path / name) == []

@@ -18,9 +18,10 @@ from omnigraph.dataclass import dataclass
 from omnigraph.errors import ConflictError, SourceChanged
 from omnigraph.manifest import ManifestState
 from omnigraph.manifest.branch_names import lance_branch
-from omnigraph.manifest.contract import FILES, SOURCE_FILE, load_contract
+from omnigraph.manifest.contract import FILES, SOURCE_FILE, build_contract_texts, load_contract
 from omnigraph.manifest.model import MANIFEST_TABLE, Snapshot
 from omnigraph.manifest.rows import default_path
+from omnigraph.manifest.schema_files import load_accepted_contract
 from omnigraph.storage.control import ControlTable
 from omnigraph.storage.dataset_files import DatasetFile, list_files
 from omnigraph.storage.listing import Files
@@ -83,17 +84,22 @@ def read_contents(source: Source) -> Contents:
         SourceChanged: Files went while they were listed; read again.
         ConflictError: The schema keeps changing.
     """
+    environment, coordinator = source.environment, source.environment.coordinator
     for _ in range(ATTEMPTS_MAX):
-        environment = source.environment
-        contract = load_contract(environment.texts)
-        coordinator = environment.coordinator
+        before = tuple(environment.texts.read_text_if_exists(name) for name in FILES)
+        at_root = load_contract(environment.texts)
+        contract = load_accepted_contract(environment.texts, coordinator, None)
         states = [coordinator.fresh(branch) for branch in coordinator.branches()]
         if states[0].schema_hash not in (None, contract.catalog.shape_hash):
-            continue  # a schema change is between its publish and its files
+            continue  # a schema change has come in between
         files = [file for each in _list_datasets(source, states) for file in each]
         texts = dict(_read_texts(source))
-        if tuple(texts[name].decode() for name in FILES) != tuple(contract.texts):
+        if tuple(texts[name].decode() for name in FILES) != before:
             continue
+        if (contract.schema_id, before) != (at_root.schema_id, at_root.texts):
+            # A change died between its publish and its files: the copy gets those that it left out.
+            accepted = build_contract_texts(contract.source, contract.catalog)
+            texts |= {name: text.encode() for name, text in accepted.items()}
         return Contents(
             graph_id=_find_first_commit(states[0]),
             heads={state.branch: state.head.commit_id for state in states},
