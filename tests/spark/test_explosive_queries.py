@@ -49,7 +49,7 @@ COLLECT = "query q() { match { $a to $b  $b.k < 2 } return { %s } }"
         [
             "collect($b.body) as l",
             "$b.k as k, collect($b { * } order $a.k) as l",
-            "count($a) as n, collect(distinct $b.body) as l, collect($a.tags) as m",
+            "count($a) as n, collect(distinct $b.body) as l, collect($a.k) as m",
         ],
         every=3,
     ),
