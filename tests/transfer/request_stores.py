@@ -38,6 +38,7 @@ from tests.branch.request_model import (
     try_call,
 )
 from tests.transfer.conftest import find_damage
+from tests.transfer.seeds import run_steps
 
 STORES = ("here", "there")
 NAMES = ("a", "b", "c")
@@ -443,11 +444,5 @@ class RequestStores:
 def run_seed(path: Path, seed: int, steps: int) -> RequestStores:
     """Do so many steps, chosen by a seed."""
     stores = RequestStores(path, seed)
-    try:
-        for _ in range(steps):
-            stores.step()
-        stores.finish()
-    except Exception as error:
-        error.add_note(f"seed {seed}, the steps so far: {stores.log}")
-        raise
+    run_steps(stores, seed, steps)
     return stores

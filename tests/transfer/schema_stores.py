@@ -20,6 +20,7 @@ from omnigraph.failpoints import Failpoint, FailpointError, arm_failpoints
 from tests.branch.purge_world import PurgeWorld
 from tests.branch.schema_model import Commit, find_bases
 from tests.transfer.conftest import OPTIONS, find_damage
+from tests.transfer.seeds import run_steps
 
 STORES = ("red", "green", "blue")
 BRANCHES = ("b", "c", "d")
@@ -233,11 +234,5 @@ class SchemaStores:
 def run_seed(path: Path, seed: int, steps: int) -> SchemaStores:
     """Do so many steps, chosen by a seed."""
     stores = SchemaStores(path, seed)
-    try:
-        for _ in range(steps):
-            stores.step()
-        stores.finish()
-    except Exception as error:
-        error.add_note(f"seed {seed}, the steps so far: {stores.log}")
-        raise
+    run_steps(stores, seed, steps)
     return stores
