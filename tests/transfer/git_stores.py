@@ -206,6 +206,8 @@ class Stores:
             setattr(made, each, dict(getattr(source, each)))
         made.history.heads = dict(source.history.heads)
         made.maybe_gone, made.was_reset = set(source.maybe_gone), set(source.was_reset)
+        if "cleanup" in source.counts:  # a copy lacks what its source had removed
+            made.counts["cleanup"] = source.counts["cleanup"]
         self.stores[name] = made
 
     @staticmethod
